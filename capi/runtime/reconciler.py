@@ -1,0 +1,34 @@
+"""The shape of a reconciler: read with a Reader, decide with a pure plan(), return a Plan."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar, Protocol, TypeVar
+
+from capi.kube.objects import Resource
+from capi.runtime.plan import Plan
+from capi.runtime.reader import Reader
+from capi.runtime.watches import AnyWatch
+
+R = TypeVar("R", bound=Resource)
+
+
+class Reconciler(Protocol[R]):
+    """One controller's logic. It holds ports, never a writer; `manager` is its field manager and its name in metrics.
+
+    The runtime, before: fetch (gone: nothing to do), finalizer added first, pause (condition written, pass ended), per-key
+    ordering, consistency (a key waits until the cache has seen its own last writes). After: execute the Plan, back off on
+    errors, requeue.
+    """
+
+    kind: type[R]
+    manager: ClassVar[str]
+    finalizer: ClassVar[str | None]
+    watches: Sequence[AnyWatch]
+
+    def paused(self, obj: R, reader: Reader) -> Sequence[str]:
+        """Causes of a pause in words ("Cluster spec.paused is set to true"); empty when not paused."""
+        ...
+
+    async def reconcile(self, obj: R, reader: Reader, now: datetime) -> Plan:
+        """One pass over one object. Raises for surprises only; waiting is a Plan."""
+        ...
