@@ -4,12 +4,13 @@ Objects are parsed JSON dicts, immutable once returned. All refusals are `ApiErr
 synchronous looks at committed state; writes return after the commit is durable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, Protocol
 
 from capi.kube.messages import Sink, UserInfo
-from capi.kube.types import GroupKind, Object, ResourceType
+from capi.kube.types import GroupKind, Json, Object, ResourceType
 
 PatchType = Literal[
     "application/json-patch+json",
@@ -27,7 +28,7 @@ class Column:
     type: str
     """string, integer, number, boolean or date."""
     path: str
-    """JSONPath like `.spec.clusterName`."""
+    """JSONPath like `.spec.clusterName`; "" when `ResourceInfo.cells` computes the cell."""
     priority: int = 0
     """> 0 only with -o wide."""
     description: str = ""
@@ -55,6 +56,8 @@ class ResourceInfo:
     deprecation_warning: str = ""
     selectable_fields: tuple[str, ...] = ()
     """Field selectors besides metadata.name and metadata.namespace, e.g. "spec.nodeName"."""
+    cells: Callable[[Object, datetime], Sequence[Json]] | None = None
+    """Built-in kinds: the cells of `columns` for an object at a time; None = each column's JSONPath."""
 
 
 @dataclass(frozen=True, slots=True)
