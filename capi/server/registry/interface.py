@@ -102,7 +102,8 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of a list. `encoded[i]` is the JSON of `items[i]` as served (shared; do not re-encode)."""
+    """A page of a list. `encoded[i]` is the JSON of `items[i]` as served in lists (shared; do not re-encode): items of
+    built-in kinds lack apiVersion and kind there, `items[i]` always carries them."""
 
     items: Sequence[Object]
     encoded: Sequence[bytes]
@@ -120,6 +121,8 @@ class Written:
     accepted: bool = False
     """Answer 202: deletion goes on in the background (orphanDependents=false)."""
     warnings: tuple[str, ...] = ()
+    encoded: bytes = b""
+    """JSON of `object` if it is at hand; empty = encode it."""
 
 
 class Representation(Protocol):
