@@ -37,6 +37,8 @@ class UpSettings:
     """None = the port of the last start if it is free, else one the kernel picks; 0 = one the kernel picks."""
     timeout: timedelta = timedelta(minutes=5)
     """How long `wait` may take."""
+    controllers: bool = True
+    """False: serve the API only, for a `capi manager` in another process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
