@@ -116,8 +116,18 @@ def _write_kubeconfig(work: Path, secure: int) -> Path:
         "kind": "Config",
         "current-context": "real",
         "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}],
-        "clusters": [{"name": "real", "cluster": {"server": f"https://127.0.0.1:{secure}", "certificate-authority-data": data("ca.crt")}}],
-        "users": [{"name": "admin", "user": {"client-certificate-data": data("admin.crt"), "client-key-data": data("admin.key")}}],
+        "clusters": [
+            {
+                "name": "real",
+                "cluster": {"server": f"https://127.0.0.1:{secure}", "certificate-authority-data": data("ca.crt")},
+            }
+        ],
+        "users": [
+            {
+                "name": "admin",
+                "user": {"client-certificate-data": data("admin.crt"), "client-key-data": data("admin.key")},
+            }
+        ],
     }
     path = work / "kubeconfig"
     path.touch(mode=0o600)

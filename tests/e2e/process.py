@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 CAPI = [sys.executable, "-m", "capi.cli.main"]
-ENV = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "CAPI_DATA_DIR")} | {"NO_COLOR": "1"}
+ENV = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "CAPI_DATA_DIR")} | {
+    "NO_COLOR": "1"
+}
 
 
 def capi(*args: str | Path, timeout: float = 60, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":

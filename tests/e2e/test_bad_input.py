@@ -30,11 +30,23 @@ spec:
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DevMachinePool, name: p}
 """
 CASES = [
-    pytest.param(POOL.replace("  clusterName: c\n  replicas", "  replicas"), ["spec.clusterName", "Required"], id="no clusterName"),
+    pytest.param(
+        POOL.replace("  clusterName: c\n  replicas", "  replicas"),
+        ["spec.clusterName", "Required"],
+        id="no clusterName",
+    ),
     pytest.param(POOL.replace("replicas: 3", "replicas: -1"), ["spec.replicas", "-1"], id="negative replicas"),
     pytest.param(POOL.replace("replicas: 3", "replicass: 3"), ["spec.replicass", "unknown field"], id="unknown field"),
-    pytest.param(POOL.replace("kind: DevMachinePool, ", ""), ["spec.template.spec.infrastructureRef.kind", "Required"], id="no kind in infrastructureRef"),
-    pytest.param(POOL.replace('bootstrap: {dataSecretName: ""}', "bootstrap: {}"), ["spec.template.spec.bootstrap"], id="no bootstrap"),
+    pytest.param(
+        POOL.replace("kind: DevMachinePool, ", ""),
+        ["spec.template.spec.infrastructureRef.kind", "Required"],
+        id="no kind in infrastructureRef",
+    ),
+    pytest.param(
+        POOL.replace('bootstrap: {dataSecretName: ""}', "bootstrap: {}"),
+        ["spec.template.spec.bootstrap"],
+        id="no bootstrap",
+    ),
     pytest.param(POOL.replace("replicas: 3", "replicas: three"), ["spec.replicas"], id="replicas is a word"),
 ]
 
@@ -48,8 +60,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.kubectl
 @pytest.mark.parametrize("manifest, words", CASES)
-@pytest.mark.parametrize("flags", [["--validate=strict"], ["--validate=strict", "--server-side"]], ids=["client-side", "server-side"])
-def test_kubectl_apply_says_which_field_is_wrong(server: Path, kubectl: str, manifest: str, words: list[str], flags: list[str]) -> None:
+@pytest.mark.parametrize(
+    "flags", [["--validate=strict"], ["--validate=strict", "--server-side"]], ids=["client-side", "server-side"]
+)
+def test_kubectl_apply_says_which_field_is_wrong(
+    server: Path, kubectl: str, manifest: str, words: list[str], flags: list[str]
+) -> None:
     k = Kubectl(kubectl, server)
     said = k.run("apply", *flags, "-f", "-", stdin=manifest, check=False)
     for word in words:
@@ -74,7 +90,9 @@ def test_capi_up_checks_all_files_before_it_applies_any(tmp_path: Path, manifest
         pytest.param("a: b: c\n- ]", ["not YAML", "line 1"], id="not YAML"),
         pytest.param("just words", ["apiVersion"], id="not an object"),
         pytest.param("kind: Cluster\nmetadata: {name: a}", ["apiVersion"], id="no apiVersion"),
-        pytest.param("apiVersion: nope.io/v1\nkind: Thing\nmetadata: {name: a}", ["nope.io/v1", "Thing"], id="unknown kind"),
+        pytest.param(
+            "apiVersion: nope.io/v1\nkind: Thing\nmetadata: {name: a}", ["nope.io/v1", "Thing"], id="unknown kind"
+        ),
         pytest.param("apiVersion: v1\nkind: ConfigMap\nmetadata: {}", ["metadata.name"], id="no name"),
     ],
 )
@@ -134,5 +152,3 @@ def test_a_data_directory_in_use_is_named(tmp_path: Path) -> None:
 def test_the_manager_names_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
     done = capi("manager", f"--kubeconfig={tmp_path / 'none'}", timeout=30)
     assert done.returncode not in (0, 1) and str(tmp_path / "none") in done.stderr and "Traceback" not in done.stderr
-
-
