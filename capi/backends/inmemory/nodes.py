@@ -1,0 +1,94 @@
+"""What a simulated machine looks like in its cluster: its Node and its addresses. Pure.
+
+A Node is created complete, status included, as a kubelet registers itself. It does not send heartbeats: nothing in a
+simulated cluster judges Nodes by them, and they would be the only writes of an idle cluster.
+"""
+
+import hashlib
+import uuid
+from datetime import datetime
+
+from capi.backends.port import Address, InstanceSpec
+from capi.kube import times
+from capi.kube.types import Object, ResourceType
+
+NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
+LEASES = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
+LEASE_NAMESPACE = "kube-node-lease"
+CAPACITY = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+"""Of every simulated machine; all of it is allocatable."""
+
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+def addresses(spec: InstanceSpec) -> tuple[Address, ...]:
+    """Host name and an address in 10.0.0.0/8 that the uid determines."""
+    digest = hashlib.sha256(spec.uid.encode()).digest()
+    ip = f"10.{digest[0]}.{digest[1]}.{1 + digest[2] % 254}"
+    return (Address("Hostname", spec.name), Address("InternalIP", ip), Address("ExternalIP", ip))
+
+
+def node(spec: InstanceSpec, now: datetime) -> Object:
+    """The Node of a running machine."""
+    labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": spec.name,
+        "kubernetes.io/os": "linux",
+    }
+    if spec.failure_domain:
+        labels["topology.kubernetes.io/zone"] = spec.failure_domain
+    return {
+        "metadata": {"name": spec.name, "labels": labels},
+        "spec": {"providerID": spec.id},
+        "status": {
+            "capacity": CAPACITY,
+            "allocatable": CAPACITY,
+            "conditions": [_condition(*condition, now) for condition in _HEALTHY],
+            "addresses": [{"type": a.type, "address": a.address} for a in addresses(spec)],
+            "nodeInfo": _info(spec),
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        },
+    }
+
+
+def unreachable(now: datetime) -> Object:
+    """Status patch of the Node of a machine that has vanished: what a node controller writes when heartbeats stop."""
+    return {
+        "status": {
+            "conditions": [
+                _condition(type_, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", now)
+                for type_, *_ in _HEALTHY
+            ]
+        }
+    }
+
+
+def _condition(type_: str, status: str, reason: str, message: str, now: datetime) -> Object:  # noqa: PLR0917
+    stamp = times.format(now)
+    return {
+        "type": type_, "status": status, "reason": reason, "message": message,
+        "lastHeartbeatTime": stamp, "lastTransitionTime": stamp,
+    }  # fmt: skip
+
+
+def _info(spec: InstanceSpec) -> Object:
+    identity = uuid.uuid5(uuid.NAMESPACE_URL, f"{spec.id}/{spec.uid}")
+    return {
+        "machineID": identity.hex,
+        "systemUUID": str(identity),
+        "bootID": str(uuid.uuid5(identity, "boot")),
+        "kernelVersion": "6.12.0-simulated",
+        "osImage": "capi in-memory machine",
+        "containerRuntimeVersion": "containerd://2.1.0",
+        "kubeletVersion": spec.version,
+        "kubeProxyVersion": spec.version,
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }

@@ -1,0 +1,143 @@
+"""What infrastructure must be able to do. Every backend implements this port; controllers know nothing else of it.
+
+All verbs are idempotent: repeating one that was carried out changes nothing, so a pass may be cut off and run again at
+any point. An instance is identified by its provider ID, the one its Node carries. Nothing is parsed out of names.
+Refusals are BackendErrors; the reason of one goes into a condition.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from capi.kube.errors import BackendError
+from capi.runtime.plan import ClusterKey
+
+
+class Stage(StrEnum):
+    """How far an instance has come."""
+
+    STARTING = "Starting"
+    """The machine is being made or is booting."""
+    RUNNING = "Running"
+    """The machine is up, its Node has not joined."""
+    JOINED = "Joined"
+    """Its Node is in the workload cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A simulated duration: `base`, plus a part of it that is drawn once per instance between 0 and `jitter`."""
+
+    base: timedelta = timedelta()
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What an in-memory instance is told beyond the common: how long things take."""
+
+    vm: Delay = Delay()
+    """From `InstanceSpec.created` to a running machine."""
+    node: Delay = Delay()
+    """From the running machine to its Node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSpec:
+    """An instance that is wanted."""
+
+    id: str
+    """Provider ID, unique in the world, e.g. `in-memory:///default/prod/workers-x7k2p`."""
+    name: str
+    """Host name and name of its Node."""
+    uid: str
+    """Of the InfraMachine; seeds whatever is random about the instance."""
+    cluster: ClusterKey
+    pool: str = ""
+    """Name of the infra pool in the cluster's namespace; "" for a Machine on its own."""
+    version: str
+    """Kubernetes version of its kubelet."""
+    failure_domain: str = ""
+    created: datetime
+    running_since: datetime | None = None
+    """When the machine was first reported as running; with second precision, as API objects carry it."""
+    simulation: Simulation = field(default_factory=Simulation)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address of an instance; `type` is one of Cluster API's MachineAddressType."""
+
+    type: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An instance as it is."""
+
+    id: str
+    name: str
+    cluster: ClusterKey
+    pool: str = ""
+    stage: Stage
+    addresses: tuple[Address, ...] = ()
+    waiting_for_control_plane: bool = False
+    """It would join its cluster, but the workload API is not there yet."""
+    next_change: datetime | None = None
+    """When to ask again at the latest; None: a watch will tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceEvent:
+    """Something happened to an instance without being asked for; look at it again."""
+
+    cluster: ClusterKey
+    name: str
+    pool: str = ""
+
+
+class InstanceGone(BackendError):
+    """The instance no longer exists and will not come back; delete its Machine to have it replaced."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, reason="InstanceGone")
+
+
+class BackendUnavailable(BackendError):
+    """The infrastructure does not answer; retried."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, reason="BackendUnavailable")
+
+
+class PortTaken(BackendError):
+    """Another process listens on the port; stop it, or delete the cluster and create it again to have another port."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, reason="PortTaken")
+
+
+class Backend(Protocol):
+    """Infrastructure that runs instances."""
+
+    async def ensure_running(self, spec: InstanceSpec) -> Instance:
+        """Make the instance, or go on making it, and say how far it is. Returns at once; long work goes on in the background.
+
+        Raises InstanceGone when the instance was made before and has vanished: it is never silently made again.
+        """
+        ...
+
+    async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey) -> None:
+        """Remove the instance and what it left in its cluster. Returns when nothing is left."""
+        ...
+
+    async def list(self, cluster: ClusterKey, pool: str) -> Sequence[Instance]:
+        """The instances of a pool that this backend knows of, ordered by name."""
+        ...
+
+    def events(self) -> AsyncIterator[InstanceEvent]:
+        """Changes from now on, until the iterator is closed. A slow reader misses none: equal events are merged."""
+        ...
