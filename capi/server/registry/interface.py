@@ -36,6 +36,16 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the scale subresource finds its fields, as dotted paths like `.spec.replicas`."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str = ""
+    """A string field (custom resources) or a LabelSelector object (built-in kinds); "" = none."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceInfo:
     """One served resource in one version: all that discovery, printing and verbs need to know."""
 
@@ -48,7 +58,7 @@ class ResourceInfo:
     subresources: tuple[str, ...] = ()
     """Of "status", "scale", and built-in ones."""
     columns: tuple[Column, ...] = ()
-    """Without Name; empty = Name and Age."""
+    """Without Name, which goes first unless one of them is called Name; empty = Name and Age."""
     schema: Object = field(default_factory=dict)
     """OpenAPI v3 schema with x-kubernetes extensions; {} = anything."""
     builtin: bool = True
@@ -58,6 +68,8 @@ class ResourceInfo:
     """Field selectors besides metadata.name and metadata.namespace, e.g. "spec.nodeName"."""
     cells: Callable[[Object, datetime], Sequence[Json]] | None = None
     """Built-in kinds: the cells of `columns` for an object at a time; None = each column's JSONPath."""
+    scale: ScalePaths | None = None
+    """Set iff "scale" is among the subresources."""
 
 
 @dataclass(frozen=True, slots=True)
