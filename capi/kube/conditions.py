@@ -6,6 +6,8 @@ Source: Kubernetes API conventions; upstream util/conditions.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import msgspec
+
 from capi.kube.objects import Api
 
 
@@ -16,7 +18,8 @@ class Condition(Api):
     status: str
     """True, False or Unknown."""
     reason: str
-    message: str = ""
+    message: str = msgspec.field(default_factory=str)
+    """May be empty, but is required on the wire: the factory keeps msgspec from leaving it out."""
     last_transition_time: datetime | None = None
     observed_generation: int | None = None
 

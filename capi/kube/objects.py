@@ -26,7 +26,10 @@ def wire_name(name: str) -> str:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class ApiMeta(msgspec.StructMeta):
-    """Tells type checkers that subclasses are frozen and keyword-only too."""
+    """Makes subclasses keyword-only (msgspec does not inherit that), and tells type checkers that they are frozen too."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
 
 
 class Api(msgspec.Struct, metaclass=ApiMeta, frozen=True, kw_only=True, omit_defaults=True, rename=wire_name, gc=False):
