@@ -3,7 +3,7 @@
 A mapping sees one object; on a change it is called for the old and the new one and the keys are united.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -69,4 +69,12 @@ class Connections:
     keys: Callable[[ClusterKey, Reader], Iterable[Key]]
 
 
-AnyWatch: TypeAlias = Watch | Owned | External | Workload | Connections
+@dataclass(frozen=True)
+class Feed:
+    """News from outside Kubernetes (a backend's events). `events` is called once per run; its iterator is closed at the end."""
+
+    events: Callable[[], AsyncIterator[Any]]
+    keys: Callable[[Any, Reader], Iterable[Key]]
+
+
+AnyWatch: TypeAlias = Watch | Owned | External | Workload | Connections | Feed
