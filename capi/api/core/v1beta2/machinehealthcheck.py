@@ -13,7 +13,19 @@ from capi.api.core.v1beta2.shared import (
     RemediationTemplateRef,
     V1Beta1Condition,
 )
-from capi.api.schema import AGE, CONDITION_TYPE, PAUSED, RANGE, Cel, ClusterName, Column, ConditionStatus, Crd, Rule, Seconds
+from capi.api.schema import (
+    AGE,
+    CONDITION_TYPE,
+    PAUSED,
+    RANGE,
+    Cel,
+    ClusterName,
+    Column,
+    ConditionStatus,
+    Crd,
+    Rule,
+    Seconds,
+)
 from capi.kube.objects import Api, Resource
 from capi.kube.types import ResourceType
 

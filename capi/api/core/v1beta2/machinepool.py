@@ -37,7 +37,7 @@ class ObjectReference(Api):
     field_path: str = ""
 
 
-class MachinePoolSpec(Api):
+class MachinePoolSpec(Api, kw_only=True):
     """What is wanted of a pool."""
 
     openapi: ClassVar[Rule] = Rule(cel=(CLUSTER_NAME_OF_TEMPLATE, BOOTSTRAP_OF_TEMPLATE))
