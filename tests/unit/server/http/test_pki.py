@@ -78,7 +78,9 @@ def test_a_missing_file_is_no_pair_and_rubbish_is_an_error(tmp_path):
 
 def test_a_kubeconfig_carries_everything_inline(ca):
     client = pki.issue_client(ca, "admin", ["system:masters"], NOW)
-    document = pki.client_kubeconfig(server="https://h:1", ca=ca.certificate, client=client, cluster="c1", user="admin", namespace="n")
+    document = pki.client_kubeconfig(
+        server="https://h:1", ca=ca.certificate, client=client, cluster="c1", user="admin", namespace="n"
+    )
     assert document["current-context"] == "admin@c1"
     assert base64.b64decode(document["clusters"][0]["cluster"]["certificate-authority-data"]) == ca.certificate
     assert base64.b64decode(document["users"][0]["user"]["client-key-data"]) == client.key
