@@ -40,7 +40,9 @@ class SystemClock:
 class LoopClock:
     """Wall clock that follows the running loop's time: `start` + seconds since the first look. For virtual time."""
 
-    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC), time: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC), time: Callable[[], float] | None = None
+    ) -> None:
         self._start = start
         self._time = time
         self._zero: float | None = None

@@ -62,9 +62,16 @@ class Apply:
 def apply(obj: Resource, cluster: ClusterKey | None = None) -> Apply:
     """Apply a typed object whole (its status excluded)."""
     body = to_wire(obj)
-    metadata = {k: v for k, v in body.get("metadata", {}).items() if k in ("labels", "annotations", "ownerReferences", "finalizers")}
+    metadata = {
+        k: v
+        for k, v in body.get("metadata", {}).items()
+        if k in ("labels", "annotations", "ownerReferences", "finalizers")
+    }
     kept = {k: v for k, v in body.items() if k not in ("apiVersion", "kind", "metadata", "status")}
-    return Apply(Target(obj.resource, obj.namespace, obj.name, obj.metadata.uid, cluster), {**kept, **({"metadata": metadata} if metadata else {})})
+    return Apply(
+        Target(obj.resource, obj.namespace, obj.name, obj.metadata.uid, cluster),
+        {**kept, **({"metadata": metadata} if metadata else {})},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,9 @@ class CacheReader(Protocol):
 class WorkloadReader(CacheReader, Protocol):
     """Caches of a connected workload cluster (Nodes; more kinds when declared)."""
 
-    async def live_list(self, kind: type[R], namespace: str | None = None, labels: str = "", fields: str = "") -> Sequence[R]:
+    async def live_list(
+        self, kind: type[R], namespace: str | None = None, labels: str = "", fields: str = ""
+    ) -> Sequence[R]:
         """Uncached list with label and field selectors (pods of a node)."""
         ...
 
@@ -53,7 +55,9 @@ class Reader(CacheReader, Protocol):
         """
         ...
 
-    async def external_list(self, group_kind: GroupKind, namespace: str, labels: Mapping[str, str]) -> Sequence[Unstructured]: ...
+    async def external_list(
+        self, group_kind: GroupKind, namespace: str, labels: Mapping[str, str]
+    ) -> Sequence[Unstructured]: ...
 
     async def external_type(self, group_kind: GroupKind) -> ResourceType:
         """The version of a provider kind to use. Raises ContractError."""

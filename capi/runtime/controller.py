@@ -1,0 +1,232 @@
+"""One controller: events become keys, keys become passes, passes become Plans, Plans are executed.
+
+A pass, in order: fetch (gone: forget the key) → wait for own writes → finalizer → pause → reconcile → execute → report.
+Passes of one key never overlap. After a pass that wrote, the key's next pass starts when the caches have seen those
+writes, or after `CONSISTENCY_TIMEOUT`: a stale cache then costs time, never a wrong decision.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from capi.aio.clock import Clock
+from capi.client.client import Client
+from capi.kube.errors import CapiError, TerminalError
+from capi.kube.objects import Resource
+from capi.kube.types import Key
+from capi.runtime import sources
+from capi.runtime.caches import ManagementReader
+from capi.runtime.clusters import ClusterConnections
+from capi.runtime.events import EventRecorder
+from capi.runtime.execute import Executor, Expectation, Outcome
+from capi.runtime.metrics import ControllerMetrics
+from capi.runtime.plan import Plan
+from capi.runtime.queue import Pace, WorkQueue
+from capi.runtime.reconciler import Reconciler
+
+logger = logging.getLogger(__name__)
+
+CONSISTENCY_TIMEOUT = 5.0
+"""Seconds a key waits for its own writes to show in the caches."""
+PASS_TIMEOUT = 60.0
+"""Seconds one pass may take."""
+
+
+@dataclass(slots=True)
+class _Hold:
+    """A key's own writes that the caches have not shown when its last pass ended."""
+
+    expectations: list[Expectation]
+    until: float
+    watched: bool = False
+
+
+class Controller:
+    """Runs one reconciler. `pace` None: as its optional class attribute `spacing` (a timedelta) says."""
+
+    def __init__(  # noqa: PLR0913 - ports
+        self,
+        reconciler: Reconciler[Any],
+        reader: ManagementReader,
+        client: Client,
+        clock: Clock,
+        recorder: EventRecorder,
+        metrics: ControllerMetrics,
+        *,
+        workers: int,
+        pace: Pace | None = None,
+    ) -> None:
+        self.name = reconciler.manager
+        self._reconciler = reconciler
+        self._reader = reader
+        self._clock = clock
+        self._recorder = recorder
+        self._metrics = metrics
+        self._workers = workers
+        self._executor = Executor(reconciler.manager, client, reader, metrics)
+        self._holds: dict[Key, _Hold] = {}
+        self._generations: dict[Key, int] = {}
+        """Of keys whose last pass ended in a TerminalError: no retry until the generation changes."""
+        self._costs: dict[Key, float] = {}
+        """Seconds the decision of a running pass took."""
+        self.queue = WorkQueue(clock, pace=pace or _own_pace(reconciler), observer=metrics)
+        self._informer = reader.declare(reconciler.kind, {})
+
+    def connect(self, connections: ClusterConnections | None) -> None:
+        """Declare the reconciler's reads and subscribe to its events. Before the informers start."""
+        sources.connect(self._reconciler, self._reader, connections, self._enqueue)
+
+    def _enqueue(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self.queue.add(key)
+
+    def idle(self, within: float = 0.0) -> bool:
+        """True if no key is queued, in hand, held for its own writes, or due within that many seconds."""
+        return self.queue.idle(within) and not any(hold.watched for hold in self._holds.values())
+
+    async def run(self) -> None:
+        """Work until `stop`; then the passes in hand are finished."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"{self.name} worker {number}")
+
+    def stop(self) -> None:
+        self.queue.shut_down()
+
+    async def _work(self) -> None:
+        while (key := await self.queue.get()) is not None:
+            cost = 0.0
+            try:
+                cost = await self._turn(key)
+            finally:
+                self.queue.done(key, cost)
+
+    async def _turn(self, key: Key) -> float:
+        """One key out of the queue; the seconds its decision took. Errors are logged, and the key backs off."""
+        if self._held(key):
+            return 0.0
+        self._metrics.began()
+        began = self._clock.monotonic()
+        self._costs.pop(key, None)
+        result = "error"
+        try:
+            async with asyncio.timeout(PASS_TIMEOUT):
+                result = await self._pass(key)
+        except TerminalError as error:
+            self._log(key, error)
+            self.queue.forget(key)
+            result = "terminal"
+        except Exception as error:
+            self._log(key, error)
+            self.queue.retry(key)
+        finally:
+            self._metrics.ended(result, self._clock.monotonic() - began)
+        return self._costs.pop(key, 0.0)
+
+    async def _pass(self, key: Key) -> str:
+        """The result for the metrics. Raises what went wrong."""
+        obj: Any = self._informer.store.get(key)
+        if obj is None:
+            self.queue.drop(key)
+            self._generations.pop(key, None)
+            return "success"
+        if self._generations.get(key) == obj.metadata.generation and not obj.deleting:
+            return "success"
+        self._generations.pop(key, None)
+        finalizer = self._reconciler.finalizer
+        if finalizer is not None and finalizer not in obj.metadata.finalizers:
+            if obj.deleting:
+                return "success"  # our part is done; others still hold the object
+            return self._finish(key, obj, Plan(), await self._executor.add_finalizer(obj, finalizer))
+        now = self._clock.now()
+        causes = self._reconciler.paused(obj, self._reader)
+        if causes:
+            return self._finish(key, obj, Plan(), await self._executor.pause(obj, causes, now))
+        plan = await self._decide(obj)
+        return self._finish(key, obj, plan, await self._executor.execute(plan, obj, finalizer, now))
+
+    async def _decide(self, obj: Any) -> Plan:
+        began = self._clock.monotonic()
+        try:
+            return await self._reconciler.reconcile(obj, self._reader, self._clock.now())
+        except TerminalError:
+            self._generations[obj.key] = obj.metadata.generation
+            raise
+        finally:
+            self._costs[obj.key] = self._clock.monotonic() - began
+
+    def _finish(self, key: Key, obj: Resource, plan: Plan, outcome: Outcome) -> str:
+        """Events, requeueing and the hold. Raises the pass's errors."""
+        unseen = [expected for expected in outcome.expectations if not expected.met()]
+        if unseen:
+            self._holds[key] = _Hold(unseen, self._clock.monotonic() + CONSISTENCY_TIMEOUT)
+        for event in plan.events:
+            self._recorder.record(self.name, obj, event)
+        if outcome.errors:
+            if all(isinstance(error, TerminalError) for error in outcome.errors):
+                self._generations[key] = obj.metadata.generation
+                raise outcome.errors[0]
+            raise ExceptionGroup(f"reconciling {obj.resource.kind} {key}", outcome.errors)
+        if outcome.conflicts:
+            self.queue.retry(key)
+            return "requeue"
+        self.queue.forget(key)
+        if plan.requeue_after is not None:
+            self.queue.add_after(key, max(plan.requeue_after, timedelta()).total_seconds())
+            return "requeue_after"
+        return "success"
+
+    def _held(self, key: Key) -> bool:
+        """True if `key` has to wait for its own writes; it is queued again when they show, or time is up."""
+        hold = self._holds.get(key)
+        if hold is None:
+            return False
+        unseen = [expected for expected in hold.expectations if not expected.met()]
+        now = self._clock.monotonic()
+        if not unseen or now >= hold.until:
+            del self._holds[key]
+            for expected in unseen:
+                expected.informer.on_suspicion()
+            return False
+        if not hold.watched:
+            hold.watched = True
+            for expected in unseen:
+                expected.when_met(self._release(key, hold))
+        self.queue.add_after(key, hold.until - now)
+        return True
+
+    def _release(self, key: Key, hold: _Hold) -> Callable[[], None]:
+        def seen() -> None:
+            if self._holds.get(key) is hold and all(expected.met() for expected in hold.expectations):
+                del self._holds[key]
+                self.queue.add(key)
+
+        return seen
+
+    def _log(self, key: Key, error: BaseException) -> None:
+        extra = {"controller": self.name, "kind": self._informer.resource.kind, "object": str(key)}
+        if _expected(error):
+            logger.warning("Reconciling failed: %s", _words(error), extra=extra)
+        else:
+            logger.error("Reconciling failed", exc_info=error, extra=extra)
+
+
+def _own_pace(reconciler: Reconciler[Any]) -> Pace | None:
+    spacing: timedelta | None = getattr(reconciler, "spacing", None)
+    return Pace(spacing) if spacing else None
+
+
+def _expected(error: BaseException) -> bool:
+    """False for bugs."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_expected(inner) for inner in error.exceptions)
+    return isinstance(error, CapiError | TimeoutError)
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(_words(inner) for inner in error.exceptions)
+    return str(error) or ("the pass took too long" if isinstance(error, TimeoutError) else type(error).__name__)

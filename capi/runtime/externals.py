@@ -1,0 +1,118 @@
+"""Provider kinds: which API version of a kind to use, and the informers of those that were read.
+
+References carry no version. The CRD of the referenced kind says by its contract labels which of its versions follow which
+contract: `cluster.x-k8s.io/v1beta2: v1alpha1_v1beta1` lists them, the newest contract and version win.
+Upstream: internal/contract/version.go; docs book, "Version migration" and provider contracts.
+"""
+
+import asyncio
+import re
+from typing import ClassVar
+
+from capi.kube.errors import ContractError, TransportError
+from capi.kube.objects import Resource
+from capi.kube.types import GroupKind, Key, ResourceType
+from capi.runtime.informer import Informer
+from capi.runtime.informers import Informers
+
+CONTRACTS = ("v1beta2", "v1beta1")
+"""Contract versions core understands, best first; also the names of the CRD labels after `cluster.x-k8s.io/`."""
+SYNC_TIMEOUT = 15.0
+"""Seconds the first read of a kind waits for its cache."""
+_VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
+
+
+class CrdMetadata(Resource):
+    """A CustomResourceDefinition without its schemas, which are large and of no use here."""
+
+    resource: ClassVar[ResourceType] = ResourceType(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    )
+
+
+def plural(kind: str) -> str:
+    """The plural that provider CRDs have by contract: the English one of the lower-case kind."""
+    word = kind.lower()
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return word + "es"
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """Order of Kubernetes versions: v2 > v1 > v2beta1 > v1beta2 > v1alpha1 > anything else."""
+    match = _VERSION.match(version)
+    if match is None:
+        return 0, 0, 0, version
+    stability = {None: 3, "beta": 2, "alpha": 1}[match[2]]
+    return stability, int(match[1]), int(match[3] or 0), version
+
+
+class ExternalKinds:
+    """Shared by all reconcilers of a manager. A kind's informer starts at its first read and ends with its CRD."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._informers = informers
+        self._crds = informers.of(CrdMetadata, metadata_only=True)
+        self._crds.subscribe(self._crd_changed)
+        self._types: dict[GroupKind, ResourceType] = {}
+        self._running: dict[GroupKind, Informer] = {}
+
+    def type_of(self, kind: GroupKind) -> ResourceType:
+        """The version of a provider kind to use. Raises ContractError."""
+        known = self._types.get(kind)
+        if known is None:
+            known = self._types[kind] = self._resolve(kind)
+        return known
+
+    def _resolve(self, kind: GroupKind) -> ResourceType:
+        name = plural(kind.kind)
+        crd: CrdMetadata | None = self._crds.store.get(Key("", f"{name}.{kind.group}"))
+        if crd is None:
+            raise ContractError(
+                f"there is no CustomResourceDefinition {name}.{kind.group} for kind {kind}; install its provider"
+            )
+        for contract in CONTRACTS:
+            versions = crd.metadata.labels.get(f"cluster.x-k8s.io/{contract}", "")
+            if versions:
+                best = max(versions.split("_"), key=version_rank)
+                return ResourceType(kind.group, best, kind.kind, name)
+        wanted = " or ".join(f"cluster.x-k8s.io/{contract}" for contract in CONTRACTS)
+        raise ContractError(
+            f"CustomResourceDefinition {crd.name} has no label {wanted}: its provider does not follow the contract"
+        )
+
+    async def informer(self, kind: GroupKind) -> Informer:
+        """The synced informer of a provider kind. Raises ContractError, and TransportError if it does not sync."""
+        resource = self.type_of(kind)
+        running = self._running.get(kind)
+        if running is None or running.resource != resource:
+            if running is not None:
+                self._informers.stop(running)
+            running = self._running[kind] = self._informers.of(resource)
+        if not running.synced.is_set():
+            try:
+                async with asyncio.timeout(SYNC_TIMEOUT):
+                    await running.synced.wait()
+            except TimeoutError as error:
+                reason = self._informers.trouble().get(resource.qualified_plural, "no answer")
+                raise TransportError(f"{resource.qualified_plural} cannot be watched: {reason}") from error
+        return running
+
+    def running(self, resource: ResourceType) -> Informer | None:
+        """The informer of a resource if it was read before."""
+        found = self._running.get(resource.group_kind)
+        return found if found is not None and found.resource == resource else None
+
+    def _crd_changed(self, old: CrdMetadata | None, new: CrdMetadata | None) -> None:
+        crd = new or old
+        assert crd is not None
+        for kind, known in list(self._types.items()):
+            if known.qualified_plural == crd.name:
+                del self._types[kind]
+        if new is None:
+            for kind, informer in list(self._running.items()):
+                if informer.resource.qualified_plural == crd.name:
+                    del self._running[kind]
+                    self._informers.stop(informer)
