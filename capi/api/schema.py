@@ -85,8 +85,6 @@ class Crd:
     labels: tuple[tuple[str, str], ...] = ()
     required: tuple[str, ...] = ("spec",)
     """Required members of the root."""
-    cel: tuple[Cel, ...] = ()
-    """Rules of the root object."""
 
 
 def condition_column(name: str, type_: str, priority: int = 0) -> Column:

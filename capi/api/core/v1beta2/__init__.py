@@ -48,6 +48,14 @@ from capi.api.core.v1beta2.machinepool import (
     MachinePoolV1Beta1Status,
     ObjectReference,
 )
+from capi.api.core.v1beta2.machineset import (
+    MachineDeployment,
+    MachineDeploymentSpec,
+    MachineDeploymentStatus,
+    MachineSet,
+    MachineSetSpec,
+    MachineSetStatus,
+)
 from capi.api.core.v1beta2.shared import (
     GROUP,
     APIEndpoint,
@@ -91,6 +99,12 @@ __all__ = [
     "MachineAddress",
     "MachineBootstrap",
     "MachineDeletion",
+    "MachineDeployment",
+    "MachineDeploymentSpec",
+    "MachineDeploymentStatus",
+    "MachineSet",
+    "MachineSetSpec",
+    "MachineSetStatus",
     "MachineDeletionStatus",
     "MachineDeprecatedStatus",
     "MachineDrainRule",

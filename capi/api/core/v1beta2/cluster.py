@@ -47,6 +47,12 @@ class ClusterSpec(Api):
                 reason="FieldValueForbidden",
             ),
             Cel(
+                rule="!has(self.topology)",
+                message="managed topologies are not supported yet; set controlPlaneRef and infrastructureRef instead",
+                field_path=".topology",
+                reason="FieldValueForbidden",
+            ),
+            Cel(
                 rule="!has(oldSelf.infrastructureRef) || has(self.infrastructureRef)",
                 message="cannot be removed",
                 field_path=".infrastructureRef",

@@ -126,16 +126,20 @@ class Machine(Resource, kw_only=True):
             AGE,
             Column("Version", ".spec.version"),
         ),
-        cel=(
-            Cel(
-                rule="self.spec.clusterName == oldSelf.spec.clusterName",
-                message="field is immutable",
-                field_path=".spec.clusterName",
-                reason="FieldValueForbidden",
-            ),
-        ),
     )
-    spec: MachineSpec
+    spec: Annotated[
+        MachineSpec,
+        Rule(
+            cel=(
+                Cel(
+                    rule="self.clusterName == oldSelf.clusterName",
+                    message="field is immutable",
+                    field_path=".clusterName",
+                    reason="FieldValueForbidden",
+                ),
+            )
+        ),
+    ]
     status: MachineStatus = MachineStatus()
 
 

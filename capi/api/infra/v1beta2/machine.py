@@ -111,6 +111,15 @@ class DevMachineTemplateResource(Api, kw_only=True):
 class DevMachineTemplateSpec(Api, kw_only=True):
     """What is wanted of a DevMachineTemplate."""
 
+    openapi: ClassVar[Rule] = Rule(
+        cel=(
+            Cel(
+                rule="self.template.spec == oldSelf.template.spec",
+                message="is immutable; create a new DevMachineTemplate instead",
+                field_path=".template.spec",
+            ),
+        )
+    )
     template: DevMachineTemplateResource
 
 
@@ -129,14 +138,6 @@ class DevMachineTemplate(Resource, kw_only=True):
         singular="devmachinetemplate",
         labels=LABELS,
         columns=(AGE,),
-        cel=(
-            Cel(
-                rule="self.spec.template.spec == oldSelf.spec.template.spec"
-                " || (has(self.metadata.annotations) && 'topology.cluster.x-k8s.io/dry-run' in self.metadata.annotations)",
-                message="spec.template.spec is immutable; create a new DevMachineTemplate instead",
-                field_path=".spec.template.spec",
-            ),
-        ),
     )
     spec: DevMachineTemplateSpec
     status: DevMachineTemplateStatus = DevMachineTemplateStatus()
