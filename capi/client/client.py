@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 import orjson
@@ -38,6 +38,8 @@ PATCH_TYPES: Mapping[str, str] = {
 }
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 T = TypeVar("T")
+Listed: TypeAlias = list[T]
+"""A name for the built-in type inside a class that has a method `list`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,16 @@ class Client:
     @overload
     async def list(
         self, kind: type[R], namespace: str | None = None, *, labels: str = "", fields: str = ""
-    ) -> list[R]: ...
+    ) -> Listed[R]: ...
     @overload
     async def list(
         self, kind: ResourceType, namespace: str | None = None, *, labels: str = "", fields: str = ""
-    ) -> list[Object]: ...
-    async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> list[Any]:
+    ) -> Listed[Object]: ...
+    async def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> Listed[Any]:
         """All objects that match the selectors, read in pages; None for all namespaces."""
-        items: list[Any] = []
+        items: Listed[Any] = []
         continue_ = ""
         while True:
             try:

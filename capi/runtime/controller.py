@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from capi.aio.backoff import Attempts, Backoff
 from capi.aio.clock import Clock
 from capi.client.client import Client
 from capi.kube.errors import CapiError, TerminalError
@@ -26,6 +27,7 @@ from capi.runtime.metrics import ControllerMetrics
 from capi.runtime.plan import Plan
 from capi.runtime.queue import Pace, WorkQueue
 from capi.runtime.reconciler import Reconciler
+from capi.runtime.watches import Feed
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ CONSISTENCY_TIMEOUT = 5.0
 """Seconds a key waits for its own writes to show in the caches."""
 PASS_TIMEOUT = 60.0
 """Seconds one pass may take."""
+FEED_RETRY = Backoff(base=0.5, cap=30.0, jitter=0.2)
 
 
 @dataclass(slots=True)
@@ -75,6 +78,8 @@ class Controller:
         self.queue = WorkQueue(clock, pace=pace or _own_pace(reconciler), observer=metrics)
         self._informer = reader.declare(reconciler.kind, {})
 
+        self._feeds = [watch for watch in reconciler.watches if isinstance(watch, Feed)]
+
     def connect(self, connections: ClusterConnections | None) -> None:
         """Declare the reconciler's reads and subscribe to its events. Before the informers start."""
         sources.connect(self._reconciler, self._reader, connections, self._enqueue)
@@ -90,11 +95,33 @@ class Controller:
     async def run(self) -> None:
         """Work until `stop`; then the passes in hand are finished."""
         async with asyncio.TaskGroup() as group:
-            for number in range(self._workers):
-                group.create_task(self._work(), name=f"{self.name} worker {number}")
+            feeds = [group.create_task(self._listen(feed), name=f"{self.name} feed") for feed in self._feeds]
+            workers = [
+                group.create_task(self._work(), name=f"{self.name} worker {number}") for number in range(self._workers)
+            ]
+            await asyncio.wait(workers)
+            for task in feeds:
+                task.cancel()
 
     def stop(self) -> None:
         self.queue.shut_down()
+
+    async def _listen(self, feed: Feed) -> None:
+        """Wake keys by a feed's news; a feed that breaks is opened again."""
+        attempts = Attempts(FEED_RETRY)
+        while True:
+            events = feed.events()
+            try:
+                async for event in events:
+                    attempts.succeeded()
+                    self._enqueue(feed.keys(event, self._reader))
+                return
+            except Exception as error:
+                self._log(Key("", "feed"), error)
+            finally:
+                if (close := getattr(events, "aclose", None)) is not None:
+                    await close()
+            await self._clock.sleep(attempts.failed())
 
     async def _work(self) -> None:
         while (key := await self.queue.get()) is not None:
