@@ -189,7 +189,7 @@ class Registry(Protocol):
 
     async def update(self, info: ResourceInfo, namespace: str, name: str, obj: Object, options: WriteOptions, *, subresource: str = "") -> Written: ...
 
-    async def patch(
+    async def patch(  # noqa: PLR0913 - everything a PATCH says
         self, info: ResourceInfo, namespace: str, name: str, patch_type: PatchType, body: bytes, options: WriteOptions, *, subresource: str = ""
     ) -> Written: ...
 

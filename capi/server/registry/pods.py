@@ -1,0 +1,87 @@
+"""Subresources of Pods that act instead of storing: eviction and binding.
+
+Upstream: kubernetes pkg/registry/core/pod/{rest/subresources,storage/eviction,storage/storage}.go.
+PodDisruptionBudgets are not consulted yet.
+"""
+
+from capi.aio.clock import Clock
+from capi.kube import times
+from capi.kube.errors import BadRequest, Conflict, Invalid, NotFound
+from capi.kube.types import Object
+from capi.server.registry import persist, refusals
+from capi.server.registry.deletes import Deleter
+from capi.server.registry.interface import DeleteOptions
+from capi.server.registry.schema import causes
+from capi.server.registry.target import Outcome, Target
+from capi.server.store.interface import Store
+
+SUCCESS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def evict(target: Target, eviction: Object, deleter: Deleter) -> Outcome:
+    """policy/v1 Eviction: delete the Pod with its deleteOptions."""
+    name = (eviction.get("metadata") or {}).get("name")
+    if name and name != target.name:
+        raise BadRequest(f"name in URL does not match name in Eviction object: {target.name} vs {name}")
+    sent = eviction.get("deleteOptions") or {}
+    preconditions = sent.get("preconditions") or {}
+    options = DeleteOptions(
+        propagation=sent.get("propagationPolicy") or "",
+        grace_period_seconds=sent.get("gracePeriodSeconds"),
+        uid=str(preconditions.get("uid") or ""),
+        resource_version=str(preconditions.get("resourceVersion") or ""),
+        dry_run=target.options.dry_run or bool(sent.get("dryRun")),
+    )
+    outcome = deleter.delete(target.served, target.key, options)
+    return Outcome(SUCCESS, outcome.revision, created=True)
+
+
+def bind(target: Target, binding: Object, store: Store, clock: Clock) -> Outcome:
+    """Binding: put the Pod on a node, once."""
+    entry = store.head(target.table, target.key)
+    if entry is None:
+        raise refusals.not_found(target.served.type, target.name)
+    goal = binding.get("target") or {}
+    if goal.get("kind") not in (None, "", "Node") or not goal.get("name"):
+        cause = causes.not_supported("target.kind", goal.get("kind") or "", ("Node", "<empty>"))
+        if goal.get("kind") in (None, "", "Node"):
+            cause = causes.required("target.name")
+        raise Invalid(
+            f'Binding "{target.name}" is invalid: {cause.field}: {cause.message}',
+            name=target.name,
+            kind="Binding",
+            causes=[cause],
+        )
+    pod, node = entry.object, str(goal["name"])
+    text = ""
+    if pod["metadata"].get("deletionTimestamp"):
+        text = f"pod {target.name} is being deleted, cannot be assigned to a host"
+    elif assigned := (pod.get("spec") or {}).get("nodeName"):
+        text = f'pod {target.name} is already assigned to node "{assigned}"'
+    if text:
+        message = f'Operation cannot be fulfilled on pods/binding "{target.name}": {text}'
+        raise Conflict(message, name=target.name, kind="pods/binding")
+    if target.options.dry_run:
+        return Outcome(SUCCESS, entry.revision, created=True)
+    stored = persist.replace(store, target.table, target.key, _bound(pod, binding, node, times.format(clock.now())))
+    return Outcome(SUCCESS, stored.revision, created=True)
+
+
+def _bound(pod: Object, binding: Object, node: str, now: str) -> Object:
+    meta, status = pod["metadata"], pod.get("status") or {}
+    annotations = {**(meta.get("annotations") or {}), **((binding.get("metadata") or {}).get("annotations") or {})}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    conditions = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
+    return {
+        **pod,
+        "metadata": {**meta, "annotations": annotations} if annotations else meta,
+        "spec": {**pod["spec"], "nodeName": node},
+        "status": {**status, "conditions": [*conditions, scheduled]},
+    }
+
+
+def unsupported(target: Target) -> NotFound:
+    """A subresource that needs something this server does not have (a kubelet, a token issuer)."""
+    return NotFound(
+        "the server could not find the requested resource", kind=target.served.type.plural, name=target.name
+    )

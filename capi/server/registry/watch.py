@@ -1,0 +1,272 @@
+"""Watches: what happened to the objects of one resource, one JSON line per event, in revision order.
+
+An event is encoded once for all watchers that see it in the same way. A sink that cannot keep up is ended, never awaited;
+its client resumes from its last revision or lists again. Everything up to a bookmark's revision has been sent before it.
+
+Upstream: apiserver pkg/storage/cacher (watch cache), pkg/endpoints/handlers/watch.go; KEP-3157 for initial events.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeAlias
+
+import orjson
+
+from capi.kube.errors import ApiError
+from capi.kube.messages import Sink
+from capi.kube.types import Object
+from capi.server.registry import refusals
+from capi.server.registry.interface import ListOptions, Representation
+from capi.server.registry.reads import parse_revision
+from capi.server.registry.selection import Selection
+from capi.server.registry.served import Served
+from capi.server.store.interface import Compacted, Entry, Store, StoreEvent
+
+BOOKMARK_SECONDS = 60.0
+_LAST_BOOKMARK_SECONDS = 2.0
+"""So long before its timeout a watch sends a last bookmark."""
+_MIN_TIMEOUT, _MAX_TIMEOUT = 1_800, 3_600
+_CHUNK = 128
+"""Initial events per write to the sink."""
+_END_OF_INITIAL = {"k8s.io/initial-events-end": "true"}
+
+_Memo: TypeAlias = "dict[tuple[str, bool, str, int], bytes]"
+"""Lines of one event by type, old or new state, version and representation."""
+
+
+class WatchHub:
+    """All running watches. Costs nothing for resources that nobody watches."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._running: dict[str, dict[Watch, None]] = {}
+        self._subscriptions: dict[str, Callable[[], None]] = {}
+
+    def watch(
+        self, served: Served, namespace: str, options: ListOptions, representation: Representation | None
+    ) -> "Watch":
+        """A watch that has not started. Raises for options that make no sense."""
+        _check_options(options)
+        return Watch(self, served, Selection(served, namespace, options), options, representation)
+
+    def add(self, table: str, watch: "Watch") -> None:
+        if table not in self._running:
+            self._running[table] = {}
+            self._subscriptions[table] = self.store.subscribe(table, self._publish)
+        self._running[table][watch] = None
+
+    def drop(self, table: str, watch: "Watch") -> None:
+        watches = self._running.get(table)
+        if watches is None:
+            return
+        watches.pop(watch, None)
+        if not watches:
+            del self._running[table]
+            self._subscriptions.pop(table)()
+
+    def close(self, table: str) -> None:
+        """End all watches of a resource: its definition changed."""
+        for watch in list(self._running.get(table, ())):
+            watch.end()
+
+    def close_all(self) -> None:
+        for table in list(self._running):
+            self.close(table)
+
+    def count(self) -> int:
+        return sum(map(len, self._running.values()))
+
+    def _publish(self, event: StoreEvent) -> None:
+        memo: _Memo = {}
+        for watch in list(self._running.get(event.resource, ())):
+            watch.offer(event, memo)
+
+
+class Watch:
+    """One watch; see interface.Watcher."""
+
+    def __init__(
+        self,
+        hub: WatchHub,
+        served: Served,
+        selection: Selection,
+        options: ListOptions,
+        representation: Representation | None,
+    ) -> None:
+        self._hub, self._served, self._selection = hub, served, selection
+        self._options, self._representation = options, representation
+        self._sink: Sink | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._sent = 0
+        """Events up to this revision have been sent or were not wanted."""
+
+    def start(self, sink: Sink) -> None:
+        self._sink = sink
+        self._sent = self._hub.store.revision
+        try:
+            lines = self._beginning()
+        except ApiError as error:
+            sink.write(_line("ERROR", orjson.dumps(error.status)))
+            self.end()
+            return
+        while chunk := b"".join(islice(lines, _CHUNK)):
+            if not self._write(chunk):
+                return
+        self._hub.add(self._served.table, self)
+        self._arm()
+
+    def stop(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        self._hub.drop(self._served.table, self)
+        self._sink = None
+
+    def end(self) -> None:
+        """Close the stream cleanly."""
+        sink = self._sink
+        self.stop()
+        if sink is not None:
+            sink.end()
+
+    def offer(self, event: StoreEvent, memo: _Memo) -> None:
+        """Show a new event if it concerns this watch."""
+        if event.revision > self._sent and (line := self._event_line(event, memo)):
+            self._write(line)
+
+    # -- content ------------------------------------------------------------------------------------------------
+
+    def _beginning(self) -> Iterator[bytes]:
+        """Lines before the first live event. Raises Expired and Timeout, which become ERROR events."""
+        options = self._options
+        wanted = parse_revision(options.resource_version)
+        initial = options.send_initial_events
+        if initial:
+            if wanted > self._sent:
+                raise refusals.too_large_version(wanted, self._sent)
+            return self._initial(bookmark=options.allow_bookmarks)
+        if wanted == 0:
+            if initial is False:
+                return iter(())
+            return self._initial(bookmark=options.allow_bookmarks and not options.resource_version)
+        if wanted > self._sent:  # a watch may wait for a revision that is not there yet
+            self._sent = wanted
+            return iter(())
+        try:
+            events = self._hub.store.events(self._served.table, wanted)
+        except Compacted as compacted:
+            raise refusals.too_old_version(wanted, compacted.oldest) from compacted
+        return self._replay(events)
+
+    def _initial(self, *, bookmark: bool) -> Iterator[bytes]:
+        selection = self._selection
+        for _, entry in self._hub.store.scan(self._served.table, selection.namespace):
+            if selection.everything or selection.matches(entry.object):
+                yield self._object_line("ADDED", entry)
+        if bookmark:
+            yield self._bookmark(_END_OF_INITIAL)
+
+    def _replay(self, events: Iterable[StoreEvent]) -> Iterator[bytes]:
+        for event in events:
+            if line := self._event_line(event, {}):
+                yield line
+
+    def _event_line(self, event: StoreEvent, memo: _Memo) -> bytes | None:
+        selection, deleted = self._selection, event.type == "DELETED"
+        if selection.namespace and event.key.namespace != selection.namespace:
+            return None
+        if selection.everything:
+            return self._shared_line(event.type, event.new, event, memo)
+        before = event.old is not None and selection.matches(event.old.object)
+        after = not deleted and selection.matches(event.new.object)
+        if after:
+            return self._shared_line("MODIFIED" if before else "ADDED", event.new, event, memo)
+        if not before:
+            return None
+        if deleted:
+            return self._shared_line("DELETED", event.new, event, memo)
+        assert event.old is not None  # `before` says so
+        return self._shared_line("DELETED", event.old, event, memo)
+
+    def _shared_line(self, kind: str, entry: Entry, event: StoreEvent, memo: _Memo) -> bytes:
+        old = entry is not event.new
+        key = (kind, old, self._served.type.version + self._served.type.group, id(self._representation))
+        if (line := memo.get(key)) is None:
+            if old:  # it left the selection: its last selected state, at this event's revision
+                meta = {**entry.object["metadata"], "resourceVersion": str(event.revision)}
+                obj = {**entry.object, "metadata": meta}
+                entry = Entry(event.revision, orjson.dumps(obj), obj)
+            line = memo[key] = self._object_line(kind, entry)
+        return line
+
+    def _object_line(self, kind: str, entry: Entry) -> bytes:
+        if self._representation is None and entry.encoded.startswith(self._served.prefix):
+            return _line(kind, entry.encoded)
+        obj, encoded = self._served.present(entry)
+        return _line(kind, self._representation.encode(obj, encoded) if self._representation else encoded)
+
+    def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
+        kind = self._served.type
+        meta: Object = {"resourceVersion": str(max(self._sent, self._hub.store.revision))}
+        if annotations:
+            meta["annotations"] = annotations
+        obj = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
+        encoded = orjson.dumps(obj)
+        return _line("BOOKMARK", self._representation.encode(obj, encoded) if self._representation else encoded)
+
+    # -- output -------------------------------------------------------------------------------------------------
+
+    def _write(self, data: bytes) -> bool:
+        if self._sink is None:
+            return False
+        if not self._sink.write(data):
+            self.end()
+            return False
+        return True
+
+    def _arm(self) -> None:
+        """Start the timers: the end of the watch and its bookmarks."""
+        if self._sink is None:
+            return
+        loop = asyncio.get_running_loop()
+        limit = self._options.timeout_seconds or random.randint(_MIN_TIMEOUT, _MAX_TIMEOUT)
+        self._timers.append(loop.call_later(limit, self.end))
+        if self._options.allow_bookmarks:
+            if limit > _LAST_BOOKMARK_SECONDS:
+                self._timers.append(loop.call_later(limit - _LAST_BOOKMARK_SECONDS, self._write_bookmark))
+            self._timers.append(loop.call_later(BOOKMARK_SECONDS, self._regular_bookmark, len(self._timers)))
+
+    def _write_bookmark(self) -> None:
+        self._write(self._bookmark())
+
+    def _regular_bookmark(self, slot: int) -> None:
+        self._write_bookmark()
+        if self._sink is not None:
+            self._timers[slot] = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._regular_bookmark, slot)
+
+
+def _line(kind: str, encoded: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), encoded)
+
+
+def _check_options(options: ListOptions) -> None:
+    try:
+        parse_revision(options.resource_version)
+    except ValueError as error:
+        raise refusals.plain(str(error)) from None
+    initial, match = options.send_initial_events, options.resource_version_match
+    if initial is not None and match != "NotOlderThan":
+        if not match:
+            text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            raise refusals.invalid_options("ListOptions", "resourceVersionMatch", text, "FieldValueForbidden")
+        text = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
+        raise refusals.invalid_options("ListOptions", "resourceVersionMatch", text, "FieldValueNotSupported")
+    if initial is None and match:
+        text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        raise refusals.invalid_options("ListOptions", "resourceVersionMatch", text, "FieldValueForbidden")
+    if options.continue_:
+        raise refusals.invalid_options(
+            "ListOptions", "continue", "Forbidden: continue is forbidden for watch", "FieldValueForbidden"
+        )
