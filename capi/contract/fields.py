@@ -1,0 +1,155 @@
+"""The facts that the contracts let core read, one function each."""
+
+from typing import Any
+
+from capi.api.core.v1beta2 import APIEndpoint, FailureDomain, MachineAddress, StatusVersion
+from capi.contract.paths import find, first, read
+from capi.kube import times
+from capi.kube.conditions import Condition
+from capi.kube.objects import Unstructured
+
+
+def provisioned(obj: Unstructured) -> bool:
+    """The infrastructure is there. v1beta1, and InfraMachinePools of any contract: status.ready."""
+    return bool(first(obj, ("status.initialization.provisioned", "status.ready"), bool))
+
+
+def data_secret_created(obj: Unstructured) -> bool:
+    """The bootstrap data is there."""
+    return bool(first(obj, ("status.initialization.dataSecretCreated", "status.ready"), bool))
+
+
+def control_plane_initialized(obj: Unstructured) -> bool:
+    """The control plane's API answers."""
+    return bool(first(obj, ("status.initialization.controlPlaneInitialized", "status.initialized"), bool))
+
+
+def external_managed_control_plane(obj: Unstructured) -> bool:
+    """The control plane has no Machines in this cluster."""
+    return bool(read(obj, "status.externalManagedControlPlane", bool))
+
+
+def interruptible(obj: Unstructured) -> bool:
+    """The provider may take the instance away."""
+    return bool(read(obj, "status.interruptible", bool))
+
+
+def provider_id(obj: Unstructured) -> str:
+    """The instance's identity, equal to its Node's."""
+    return read(obj, "spec.providerID", str) or ""
+
+
+def provider_id_list(obj: Unstructured) -> tuple[str, ...]:
+    """The instances of a pool."""
+    return read(obj, "spec.providerIDList", tuple[str, ...]) or ()
+
+
+def infrastructure_machine_kind(obj: Unstructured) -> str:
+    """Kind of the objects for single instances of a pool; "" if it has none."""
+    return read(obj, "status.infrastructureMachineKind", str) or ""
+
+
+def failure_domain(obj: Unstructured) -> str:
+    """Where the instance is; older providers say it in spec."""
+    return first(obj, ("status.failureDomain", "spec.failureDomain"), str) or ""
+
+
+def version(obj: Unstructured) -> str:
+    """The Kubernetes version wanted of a control plane."""
+    return read(obj, "spec.version", str) or ""
+
+
+def versions(obj: Unstructured) -> tuple[StatusVersion, ...]:
+    """The versions a control plane runs, oldest first."""
+    if found := read(obj, "status.versions", tuple[StatusVersion, ...]):
+        return found
+    single = read(obj, "status.version", str)
+    return (StatusVersion(version=single),) if single else ()
+
+
+def data_secret_name(obj: Unstructured) -> str | None:
+    """The Secret with the bootstrap data."""
+    return read(obj, "status.dataSecretName", str)
+
+
+def desired_replicas(obj: Unstructured) -> int | None:
+    return read(obj, "spec.replicas", int)
+
+
+def replicas(obj: Unstructured) -> int | None:
+    return read(obj, "status.replicas", int)
+
+
+def ready_replicas(obj: Unstructured) -> int | None:
+    return read(obj, "status.readyReplicas", int)
+
+
+def available_replicas(obj: Unstructured) -> int | None:
+    """v1beta1 control planes count the unavailable ones instead; missing means none."""
+    found = read(obj, "status.availableReplicas", int)
+    if found is not None:
+        return found
+    total, missing = replicas(obj), read(obj, "status.unavailableReplicas", int)
+    return total - missing if total is not None and missing is not None else None
+
+
+def up_to_date_replicas(obj: Unstructured) -> int | None:
+    """v1beta1: updatedReplicas."""
+    return first(obj, ("status.upToDateReplicas", "status.updatedReplicas"), int)
+
+
+def addresses(obj: Unstructured) -> tuple[MachineAddress, ...]:
+    return read(obj, "status.addresses", tuple[MachineAddress, ...]) or ()
+
+
+def failure_domains(obj: Unstructured) -> tuple[FailureDomain, ...]:
+    """Sorted by name, suitability for the control plane always said. v1beta1 has a map by name."""
+    if isinstance(find(obj, "status.failureDomains"), dict):
+        by_name = read(obj, "status.failureDomains", dict[str, dict[str, Any]]) or {}
+        found = tuple(
+            FailureDomain(name=name, control_plane=d.get("controlPlane"), attributes=d.get("attributes") or {})
+            for name, d in by_name.items()
+        )
+    else:
+        found = read(obj, "status.failureDomains", tuple[FailureDomain, ...]) or ()
+    said = (FailureDomain(name=d.name, control_plane=bool(d.control_plane), attributes=d.attributes) for d in found)
+    return tuple(sorted(said, key=lambda domain: domain.name))
+
+
+def control_plane_endpoint(obj: Unstructured) -> APIEndpoint | None:
+    """None until host and port are both there."""
+    endpoint = read(obj, "spec.controlPlaneEndpoint", APIEndpoint)
+    return endpoint if endpoint is not None and endpoint.valid else None
+
+
+def failure(obj: Unstructured) -> tuple[str, str]:
+    """failureReason and failureMessage; "" for absent ones."""
+    return read(obj, "status.failureReason", str) or "", read(obj, "status.failureMessage", str) or ""
+
+
+def conditions(obj: Unstructured) -> tuple[Condition, ...]:
+    """status.v1beta2.conditions if there are any, else status.conditions; best effort for the older shape."""
+    found = find(obj, "status.v1beta2.conditions") or find(obj, "status.conditions")
+    if not isinstance(found, list):
+        return ()
+    return tuple(c for entry in found if isinstance(entry, dict) and (c := _condition(entry)) is not None)
+
+
+def _condition(entry: dict[str, Any]) -> Condition | None:
+    type_, status = entry.get("type"), entry.get("status")
+    if not (isinstance(type_, str) and isinstance(status, str)):
+        return None
+    changed = entry.get("lastTransitionTime")
+    generation = entry.get("observedGeneration")
+    try:
+        moment = times.parse(changed) if isinstance(changed, str) else None
+    except ValueError:
+        moment = None  # a time nobody can read is no reason to lose the condition
+    return Condition(
+        type=type_,
+        status=status,
+        reason=str(entry.get("reason") or "NoReasonReported"),
+        message=str(entry.get("message") or ""),
+        last_transition_time=moment,
+        observed_generation=generation if isinstance(generation, int) else None,
+    )
