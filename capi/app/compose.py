@@ -1,0 +1,139 @@
+"""Composition: the one place that names every concrete class.
+
+embedded API    store -> registry (with our admission) -> HTTP application
+controllers     manager over a transport, reconcilers with their ports
+infrastructure  simulated machines and the API servers of their clusters
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from capi.admission.plugin import CapiAdmission
+from capi.aio.clock import Clock
+from capi.api import crds
+from capi.backends.inmemory.backend import InMemoryBackend
+from capi.backends.inmemory.stores import Stores
+from capi.backends.inmemory.workload import InProcessFirst, WorkloadClusters
+from capi.client import http, kubeconfig
+from capi.client.client import Client
+from capi.client.inprocess import InProcessTransport
+from capi.client.transport import Transport
+from capi.controllers.controlplane.reconciler import DevControlPlaneReconciler
+from capi.controllers.core.cluster.reconciler import ClusterReconciler
+from capi.controllers.core.machine.reconciler import MachineReconciler
+from capi.controllers.core.machinepool.reconciler import MachinePoolReconciler
+from capi.controllers.infra.cluster.reconciler import DevClusterReconciler
+from capi.controllers.infra.machine.reconciler import DevMachineReconciler
+from capi.controllers.infra.machinepool.reconciler import DevMachinePoolReconciler
+from capi.kube.errors import CapiError
+from capi.kube.types import Object, ResourceType
+from capi.runtime.clusters import Connector
+from capi.runtime.election import Election
+from capi.runtime.manager import Manager
+from capi.runtime.plan import ClusterKey
+from capi.runtime.reconciler import Reconciler
+from capi.server.http.app import ApiServer
+from capi.server.registry.registry import ApiRegistry
+from capi.server.store.interface import Store
+
+CRD = ResourceType(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+CRD_MANAGER = "capi-crds"
+
+
+class UnknownController(CapiError):
+    """There is no controller of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedApi:
+    """A started API server without sockets. `run` its registry's background work."""
+
+    registry: ApiRegistry
+    handler: ApiServer
+
+    def transport(self, user_agent: str = "capi") -> InProcessTransport:
+        return InProcessTransport(self.handler, user_agent=user_agent)
+
+
+@asynccontextmanager
+async def embedded_api(store: Store, clock: Clock) -> AsyncIterator[EmbeddedApi]:
+    """The management API over `store`, with our CRDs installed; closes the store at the end."""
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        registry = ApiRegistry(store, clock=clock, admission=(CapiAdmission(),))
+        stack.push_async_callback(registry.close)
+        await registry.start()
+        api = EmbeddedApi(registry, ApiServer(registry, clock=clock))
+        await install_crds(Client(api.transport(CRD_MANAGER)), crds.all())
+        yield api
+
+
+async def install_crds(client: Client, definitions: Iterable[Object]) -> None:
+    """Apply CRDs; one that is there already and equal is not written."""
+    for definition in definitions:
+        await client.apply(CRD, definition, manager=CRD_MANAGER)
+
+
+@dataclass(frozen=True, slots=True)
+class Infrastructure:
+    """The simulated infrastructure of one process."""
+
+    workloads: WorkloadClusters
+    backend: InMemoryBackend
+
+    @property
+    def connector(self) -> Connector:
+        return InProcessFirst(self.workloads, HttpConnector())
+
+
+@asynccontextmanager
+async def infrastructure(
+    clock: Clock, *, stores: Stores | None, host: str, sockets: bool = True
+) -> AsyncIterator[Infrastructure]:
+    async with WorkloadClusters(clock, stores=stores, host=host, sockets=sockets) as workloads:
+        yield Infrastructure(workloads, InMemoryBackend(workloads, clock))
+
+
+class HttpConnector:
+    """Reaches workload clusters over the network by their kubeconfig."""
+
+    async def connect(self, cluster: ClusterKey, kubeconfig_: bytes) -> Transport:
+        return http.connect(kubeconfig.parse(kubeconfig_, source=f"Secret {cluster}-kubeconfig"))
+
+
+def reconcilers(infra: Infrastructure) -> dict[str, Reconciler[Any]]:
+    """All controllers by the name the command line knows them by."""
+    return {
+        "cluster": ClusterReconciler(),
+        "machine": MachineReconciler(),
+        "machinepool": MachinePoolReconciler(),
+        "devcluster": DevClusterReconciler(infra.workloads),
+        "devmachine": DevMachineReconciler(infra.backend),
+        "devmachinepool": DevMachinePoolReconciler(infra.backend),
+        "devcontrolplane": DevControlPlaneReconciler(infra.workloads),
+    }
+
+
+def manager(
+    transport: Transport,
+    clock: Clock,
+    infra: Infrastructure,
+    *,
+    only: Sequence[str] = (),
+    election: Election | None = None,
+    tune_gc: bool = False,
+) -> Manager:
+    """A manager with all controllers, or those named in `only`. Raises UnknownController."""
+    available = reconcilers(infra)
+    for name in only:
+        if name not in available:
+            raise UnknownController(f"there is no controller {name!r}; there are {', '.join(sorted(available))}")
+    built = Manager(transport, clock=clock, connector=infra.connector, election=election, tune_gc=tune_gc)
+    for name, reconciler in available.items():
+        if not only or name in only:
+            built.add(reconciler)
+    return built
