@@ -44,12 +44,14 @@ def _printable(char: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number as Go's %v prints it: floats without a fraction lose it, exponents from 1e+21."""
+    """A number as Go's %v prints it: integers plainly, floats in the shortest form, with exponents from 1e+06 up."""
     if isinstance(value, int):
         return str(value)
-    if math.isfinite(value) and 1e-4 <= abs(value) < 1e21:
-        return format(Decimal(repr(value)), "f").removesuffix(".0")
-    return repr(value).removesuffix(".0")
+    digits = Decimal(repr(value)).normalize()
+    if not math.isfinite(value) or -5 < digits.adjusted() < 6 or not value:
+        return format(digits, "f") if math.isfinite(value) else repr(value)
+    mantissa, _, exponent = format(digits, "e").partition("e")
+    return f"{mantissa}e{exponent[0]}{exponent[1:].zfill(2)}"
 
 
 def shown(value: Any) -> str:

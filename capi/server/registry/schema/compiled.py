@@ -1,0 +1,97 @@
+"""A schema compiled once, and asked for every write.
+
+Source: the order of checks is that of pkg/registry/customresource/{validator,strategy}.go of
+k8s.io/apiextensions-apiserver.
+"""
+
+from typing import Any
+
+from capi.kube.errors import Cause
+from capi.kube.types import Object
+from capi.server.registry.schema import lists, shape, typed, values
+
+_BLOCKING = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+class CompiledSchema:
+    """What one OpenAPI v3 schema does to objects. Never changes its arguments."""
+
+    def __init__(self, schema: Object) -> None:
+        self.schema = schema
+        self._prune = shape.pruner(schema, root=True) if schema else None
+        self._default = shape.defaulter(schema)
+        self._type_error = typed.checker(schema)
+        own = _without_metadata_rules(schema)
+        self._values = values.validator(own)
+        self._status = values.validator((own.get("properties") or {}).get("status") or {})
+        self._lists = lists.list_checker(own)
+        self._embedded = lists.embedded_checker(own)
+
+    def prune(self, obj: Object) -> tuple[Object, list[str]]:
+        """The object without fields the schema does not know, and their paths."""
+        if self._prune is None:
+            return obj, []
+        dropped: list[str] = []
+        return self._prune(obj, "", dropped), dropped
+
+    def default(self, obj: Object) -> Object:
+        """The object with defaults filled in and without nulls that are not allowed."""
+        filled: Object = obj if self._default is None else self._default(obj)
+        return filled
+
+    def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
+        """Everything that is wrong with an object, or with its change from `old`."""
+        found: list[Cause] = []
+        self._values(obj, values.MISSING if old is None else old, "", found)
+        if self._embedded is not None:
+            self._embedded(obj, "", found)
+        return self._rules(obj, old, found + self._duplicates(obj, old))
+
+    def validate_status(self, obj: Object, old: Object) -> list[Cause]:
+        """The same for a write to /status: of the values only those in the status matter."""
+        found: list[Cause] = []
+        if "status" in obj:
+            self._values_of_status(obj["status"], old.get("status", values.MISSING), found)
+        return self._rules(obj, old, found + self._duplicates(obj, old))
+
+    def type_error(self, obj: Object) -> str:
+        """Why a Go client could not decode the object into its struct; "" when it could. For built-in kinds."""
+        return self._type_error(obj)
+
+    def _values_of_status(self, status: Any, old: Any, found: list[Cause]) -> None:
+        own: list[Cause] = []
+        self._status(status, old, "", own)
+        for cause in own:
+            inside = cause.field not in ("", values.NOWHERE)
+            field = f"status.{cause.field}" if inside else cause.field or "status"
+            found.append(Cause(cause.reason, cause.message, field))
+
+    def _duplicates(self, obj: Object, old: Object | None) -> list[Cause]:
+        """Lists with duplicates; tolerated on update when the old object had some."""
+        if self._lists is None:
+            return []
+        found: list[Cause] = []
+        self._lists(obj, "", found)
+        if found and old is not None:
+            before: list[Cause] = []
+            self._lists(old, "", before)
+            return [] if before else found
+        return found
+
+    def _rules(self, obj: Object, old: Object | None, found: list[Cause]) -> list[Cause]:
+        """`found` and what the validation rules say; they are not asked about malformed objects."""
+        return found
+
+
+def _without_metadata_rules(schema: Object) -> Object:
+    """The schema as validation sees it: of metadata only a CRD's own restrictions of the name count."""
+    properties = schema.get("properties")
+    if not properties or "metadata" not in properties:
+        return schema
+    meta = properties["metadata"]
+    names = {k: v for k, v in (meta.get("properties") or {}).items() if k in ("name", "generateName")}
+    return {**schema, "properties": {**properties, "metadata": {"type": "object", "properties": names}}}
