@@ -1,0 +1,115 @@
+"""The whole of capi in one test: embedded server on a memory store, all controllers, simulated infrastructure, virtual time.
+
+No sockets, no threads, no real seconds: `settle` runs until nothing is left to do now, `advance` lets time pass.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from capi.aio.clock import LoopClock
+from capi.api.core.v1beta2 import Machine, MachinePool
+from capi.app import compose, inputs
+from capi.client.client import Client
+from capi.kube.objects import Resource
+from capi.kube.types import Object
+from capi.runtime.manager import Manager
+from capi.runtime.plan import ClusterKey
+from capi.server.store.memory import MemoryStore
+from tests.world import manifests
+
+R = TypeVar("R", bound=Resource)
+
+INFRA = "infrastructure.cluster.x-k8s.io"
+
+
+class World:
+    """A running world; `client` is a user with all rights."""
+
+    def __init__(
+        self, api: compose.EmbeddedApi, infra: compose.Infrastructure, manager: Manager, clock: LoopClock
+    ) -> None:
+        self.api = api
+        self.infra = infra
+        self.manager = manager
+        self.clock = clock
+        self.client = Client(api.transport("user"), user_agent="user")
+
+    async def apply(self, *objects: Object) -> None:
+        """As a user: checked together, then applied."""
+        await inputs.apply(self.client, [inputs.Manifest(body, "test") for body in objects])
+
+    async def settle(self, patience: timedelta = timedelta(minutes=2)) -> None:
+        """Let everything happen that happens without outside change: timers that are due soon included."""
+        deadline = self.clock.monotonic() + patience.total_seconds()
+        quiet = 0
+        while quiet < 3:
+            await asyncio.sleep(0.05)
+            quiet = quiet + 1 if self.manager.idle(within=3.0) and self.api.registry.idle else 0
+            assert self.clock.monotonic() < deadline, f"the world does not settle: {self.manager.trouble()}"
+
+    async def advance(self, **duration: float) -> None:
+        """Let that much time pass, then settle."""
+        await asyncio.sleep(timedelta(**duration).total_seconds())
+        await self.settle()
+
+    async def pool(self, name: str = "workers") -> MachinePool:
+        return await self.client.get(MachinePool, name, "default")
+
+    async def machines(self, pool: str = "workers") -> dict[str, Machine]:
+        found = await self.client.list(Machine, "default", labels=f"cluster.x-k8s.io/pool-name={pool}")
+        return {machine.name: machine for machine in found}
+
+    async def cluster_with_pool(self, replicas: int = 3, **options: Any) -> None:
+        """The quickstart's objects, settled."""
+        await self.apply(*manifests.cluster(), *manifests.pool(replicas=replicas, **options))
+        await self.settle()
+
+    def workload(self, cluster: str = "quickstart") -> Client:
+        client = self.infra.workloads.client(ClusterKey("default", cluster))
+        assert client is not None, "the workload API is not served"
+        return client
+
+    async def writes(self) -> Counter[str]:
+        """Write requests so far by `verb resource`, as the server counted them; leases left out."""
+        text = (await self.client.send("GET", "/metrics")).decode()
+        counts: Counter[str] = Counter()
+        for line in text.splitlines():
+            if not line.startswith("apiserver_request_total{"):
+                continue
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
+            if (
+                labels["verb"].upper()
+                in ("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION", "CREATE", "UPDATE")
+                and labels["resource"] != "leases"
+            ):
+                counts[f"{labels['verb']} {labels['resource']}/{labels.get('subresource', '')}"] += int(
+                    float(line.rpartition(" ")[2])
+                )
+        return counts
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    """A fresh world whose controllers have started."""
+    clock = LoopClock()
+    async with compose.embedded_api(MemoryStore(), clock) as api:
+        async with compose.infrastructure(clock, stores=None, host="127.0.0.1", sockets=False) as infra:
+            manager = compose.manager(api.transport(), clock, infra)
+            background = [asyncio.ensure_future(api.registry.run()), asyncio.ensure_future(manager.run())]
+            made = World(api, infra, manager, clock)
+            try:
+                await made.settle()
+                yield made
+            finally:
+                manager.stop()
+                await asyncio.wait([background[1]])
+                background[0].cancel()
+                await asyncio.wait([background[0]])
+                for task in background:
+                    if not task.cancelled() and (error := task.exception()):
+                        raise error
