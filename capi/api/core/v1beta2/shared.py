@@ -109,7 +109,9 @@ class MachineTaint(Api):
     value: Annotated[str, Rule(min_length=1, max_length=63, pattern=TAINT_VALUE)] = ""
 
 
-MachineTaints: TypeAlias = Annotated[tuple[MachineTaint, ...], Rule(min_items=1, max_items=64, list_keys=("key", "effect"))]
+MachineTaints: TypeAlias = Annotated[
+    tuple[MachineTaint, ...], Rule(min_items=1, max_items=64, list_keys=("key", "effect"))
+]
 
 
 class MachineDeletion(Api):
@@ -205,9 +207,18 @@ class MachineBootstrap(Api):
     """The Secret with the data; "" differs from unset: there is none, and none is waited for."""
 
 
+NO_TAINTS = Cel(
+    rule="!has(self.taints)",
+    message="taints on Machines are not supported yet; set them in the bootstrap data",
+    field_path=".taints",
+    reason="FieldValueForbidden",
+)
+
+
 class MachineSpec(Api, kw_only=True):
     """What is wanted of one Machine."""
 
+    openapi: ClassVar[Rule] = Rule(cel=(NO_TAINTS,))
     cluster_name: MemberOf
     bootstrap: Annotated[MachineBootstrap, Rule(required=True)] = msgspec.field(default_factory=MachineBootstrap)
     infrastructure_ref: ContractRef
@@ -240,7 +251,6 @@ BOOTSTRAP_OF_TEMPLATE = Cel(
     field_path=".template.spec.bootstrap",
     reason="FieldValueRequired",
 )
-
 __all__ = [
     "APIEndpoint",
     "AvailabilityGate",
