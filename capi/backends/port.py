@@ -5,12 +5,13 @@ any point. An instance is identified by its provider ID, the one its Node carrie
 Refusals are BackendErrors; the reason of one goes into a condition.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from capi.client.pki import KeyPair
 from capi.kube.errors import BackendError
 from capi.runtime.plan import ClusterKey
 
@@ -42,6 +43,8 @@ class Simulation:
     """From `InstanceSpec.created` to a running machine."""
     node: Delay = Delay()
     """From the running machine to its Node."""
+    lost: bool = False
+    """Fault injection: the machine vanishes; also how a loss that was reported before is kept up after a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,15 @@ class PortTaken(BackendError):
         super().__init__(message, reason="PortTaken")
 
 
+T_co = TypeVar("T_co", covariant=True)
+
+
+class News(AsyncIterator[T_co], Protocol[T_co]):
+    """What happens, as it happens, until the reader closes it."""
+
+    async def aclose(self) -> None: ...
+
+
 class Backend(Protocol):
     """Infrastructure that runs instances."""
 
@@ -138,6 +150,37 @@ class Backend(Protocol):
         """The instances of a pool that this backend knows of, ordered by name."""
         ...
 
-    def events(self) -> AsyncIterator[InstanceEvent]:
-        """Changes from now on, until the iterator is closed. A slow reader misses none: equal events are merged."""
+    def events(self) -> "News[InstanceEvent]":
+        """Changes from now on. A slow reader misses none: equal events are merged."""
+        ...
+
+
+class ControlPlanes(Protocol):
+    """Hosts the API servers of simulated clusters."""
+
+    @property
+    def host(self) -> str:
+        """Address that hosted API servers listen on."""
+        ...
+
+    def reserve(self, cluster: ClusterKey, taken: Collection[int]) -> int:
+        """A port for the cluster's API server that is free now and not among `taken`. The same for every call of a process.
+
+        Raises BackendError when there is none.
+        """
+        ...
+
+    async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair) -> None:
+        """Serve the cluster's API on `host`:`port`, with certificates of `authority`, from what was kept of the cluster.
+
+        Starts anew if the port or the authority differ from those in use. Raises PortTaken, BackendError.
+        """
+        ...
+
+    async def ensure_absent(self, cluster: ClusterKey) -> None:
+        """Stop serving, free the port and forget all data of the cluster."""
+        ...
+
+    def failures(self) -> News[ClusterKey]:
+        """Clusters whose server has ended by itself; `ensure_running` starts it again."""
         ...

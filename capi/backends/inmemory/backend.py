@@ -7,8 +7,7 @@ no truth but which machines were lost since the start; a controller that was tol
 Upstream: docker/reconcilers/backends/inmemory/inmemorymachine_backend.go.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import Protocol
 
 from capi.aio.clock import Clock
 from capi.backends.inmemory import nodes, timing
+from capi.backends.inmemory.feed import Feed, Feeds
 from capi.backends.port import BackendUnavailable, Instance, InstanceEvent, InstanceGone, InstanceSpec, Stage
 from capi.client.client import Client
 from capi.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
@@ -49,12 +49,14 @@ class InMemoryBackend:
         self._clock = clock
         self._machines: dict[str, _Machine] = {}
         self._lost: set[str] = set()
-        self._feeds: set[_Feed] = set()
+        self._feeds: Feeds[InstanceEvent] = Feeds()
 
     async def ensure_running(self, spec: InstanceSpec) -> Instance:
         """See Backend. Node registration is the only write, and only to the workload API."""
+        if spec.simulation.lost and spec.id not in self._lost:
+            await self._abandon(spec)
         if spec.id in self._lost:
-            raise InstanceGone(f"the simulated machine of {spec.name} was lost")
+            raise InstanceGone(f"The simulated machine {spec.name} was lost")
         now = self._clock.now()
         machine = self._machines.get(spec.id)
         if machine is None or machine.spec.uid != spec.uid:
@@ -91,23 +93,28 @@ class InMemoryBackend:
         found = [m for m in self._machines.values() if m.spec.cluster == cluster and m.spec.pool == pool]
         return [_instance(m) for m in sorted(found, key=lambda m: m.spec.name)]
 
-    def events(self) -> AsyncIterator[InstanceEvent]:
+    def events(self) -> Feed[InstanceEvent]:
         """See Backend."""
-        return _Feed(self._feeds)
+        return self._feeds.open()
 
     async def lose(self, id_: str) -> None:
-        """Fault injection: the machine vanishes; its Node stays behind and stops answering. Unknown machines are left alone."""
-        machine = self._machines.pop(id_, None)
+        """Fault injection: the machine vanishes and its Node stops answering. A machine that is not known is left alone."""
+        machine = self._machines.get(id_)
         if machine is None:
             return
-        self._lost.add(id_)
-        client = self._workloads.client(machine.spec.cluster)
+        await self._abandon(machine.spec)
+        self._feeds.publish(InstanceEvent(machine.spec.cluster, machine.spec.name, machine.spec.pool))
+
+    async def _abandon(self, spec: InstanceSpec) -> None:
+        """Forget the machine; its Node stays behind, as a node controller would show it."""
+        client = self._workloads.client(spec.cluster)
         if client is not None:
-            with suppress(NotFound):
-                body = nodes.unreachable(self._clock.now())
-                await client.patch(nodes.NODES, machine.spec.name, "", body, type_="strategic", subresource="status")
-        for feed in self._feeds:
-            feed.push(InstanceEvent(machine.spec.cluster, machine.spec.name, machine.spec.pool))
+            try:
+                await _mark_unreachable(client, spec, self._clock.now())
+            except (ApiError, TransportError) as error:
+                raise BackendUnavailable(f"losing Node {spec.name}: {error.message}") from error
+        self._machines.pop(spec.id, None)
+        self._lost.add(spec.id)
 
     async def _join(self, machine: _Machine, now: datetime) -> Instance:
         client = self._workloads.client(machine.spec.cluster)
@@ -142,6 +149,15 @@ async def _register(client: Client, machine: _Machine, now: datetime) -> None:
         await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
 
 
+async def _mark_unreachable(client: Client, spec: InstanceSpec, now: datetime) -> None:
+    with suppress(NotFound):
+        found = await client.get(nodes.NODES, spec.name)
+        if found.get("spec", {}).get("providerID") != spec.id or nodes.is_unreachable(found):
+            return
+        body = nodes.unreachable(now)
+        await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
+
+
 def _instance(machine: _Machine, *, next_change: datetime | None = None, waiting: bool = False) -> Instance:
     spec = machine.spec
     return Instance(
@@ -154,32 +170,3 @@ def _instance(machine: _Machine, *, next_change: datetime | None = None, waiting
         waiting_for_control_plane=waiting,
         next_change=next_change,
     )
-
-
-class _Feed:
-    """One reader of the events; pending ones are kept once each, in order."""
-
-    def __init__(self, feeds: "set[_Feed]") -> None:
-        self._pending: dict[InstanceEvent, None] = {}
-        self._wake = asyncio.Event()
-        self._feeds = feeds
-        feeds.add(self)
-
-    def push(self, event: InstanceEvent) -> None:
-        self._pending[event] = None
-        self._wake.set()
-
-    def __aiter__(self) -> "_Feed":
-        return self
-
-    async def __anext__(self) -> InstanceEvent:
-        while not self._pending:
-            self._wake.clear()
-            await self._wake.wait()
-        event = next(iter(self._pending))
-        del self._pending[event]
-        return event
-
-    async def aclose(self) -> None:
-        """The reader has gone."""
-        self._feeds.discard(self)

@@ -70,7 +70,13 @@ def unreachable(now: datetime) -> Object:
     }
 
 
-def _condition(type_: str, status: str, reason: str, message: str, now: datetime) -> Object:  # noqa: PLR0917
+def is_unreachable(node: Object) -> bool:
+    """Its Ready condition is Unknown."""
+    conditions = node.get("status", {}).get("conditions", ())
+    return any(c.get("type") == "Ready" and c.get("status") == "Unknown" for c in conditions)
+
+
+def _condition(type_: str, status: str, reason: str, message: str, now: datetime) -> Object:
     stamp = times.format(now)
     return {
         "type": type_, "status": status, "reason": reason, "message": message,

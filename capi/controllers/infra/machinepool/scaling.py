@@ -50,7 +50,9 @@ class Decision:
     """Lost instances, whose remains must go; they are not part of any count."""
 
 
-def decide(members: Sequence[Member], desired: int, policy: DeletePolicy = DeletePolicy.OLDEST, surge: int = SURGE) -> Decision:
+def decide(
+    members: Sequence[Member], desired: int, policy: DeletePolicy = DeletePolicy.OLDEST, surge: int = SURGE
+) -> Decision:
     """`desired` ≥ 0. Replaces lost and leaving members at once, surplus ones go, outdated ones are rolled."""
     lost = tuple(sorted(m.name for m in members if m.lost and not m.deleting))
     active = [m for m in members if not m.lost and not m.deleting]
@@ -79,4 +81,10 @@ def _in_flight(active: Sequence[Member], surge: int) -> int:
 def _rank(member: Member, policy: DeletePolicy) -> tuple[bool, bool, bool, float, str]:
     """Ascending order of removal: marked, not ready, outdated, then by age, then by name."""
     age = member.created.timestamp() if member.created else 0.0
-    return (not member.marked, member.ready, not member.outdated, -age if policy == DeletePolicy.NEWEST else age, member.name)
+    return (
+        not member.marked,
+        member.ready,
+        not member.outdated,
+        -age if policy == DeletePolicy.NEWEST else age,
+        member.name,
+    )

@@ -43,7 +43,9 @@ def test_never_more_than_the_surplus_is_taken(members: list[Member], desired: in
 
 
 @given(pools(), st.integers(0, 12), st.sampled_from(DeletePolicy), st.randoms())
-def test_the_order_of_the_members_does_not_matter(members: list[Member], desired: int, policy: DeletePolicy, shuffler: Random) -> None:
+def test_the_order_of_the_members_does_not_matter(
+    members: list[Member], desired: int, policy: DeletePolicy, shuffler: Random
+) -> None:
     shuffled = shuffler.sample(members, len(members))
     assert decide(members, desired, policy) == decide(shuffled, desired, policy)
 
@@ -67,7 +69,9 @@ def test_as_many_ready_ones_stay_as_can(members: list[Member], desired: int) -> 
 
 
 @given(pools(), st.integers(0, 8), st.randoms(use_true_random=False))
-def test_every_pool_settles_at_ready_members_of_the_present_template(members: list[Member], desired: int, shuffler: Random) -> None:
+def test_every_pool_settles_at_ready_members_of_the_present_template(
+    members: list[Member], desired: int, shuffler: Random
+) -> None:
     world, made = list(members), 0
     for turn in range(200):
         decision = decide(world, desired)
@@ -86,11 +90,21 @@ def test_every_pool_settles_at_ready_members_of_the_present_template(members: li
 @pytest.mark.parametrize(
     ("members", "desired", "gone"),
     [
-        pytest.param([a_member("a"), a_member("b"), a_member("c", deleting=True)], 2, (), id="one that is leaving counts first"),
-        pytest.param([a_member("a", age=9), a_member("b"), a_member("c", marked=True)], 2, ("c",), id="the marked one goes first"),
-        pytest.param([a_member("a", age=9), a_member("b", ready=False)], 1, ("b",), id="the unready one before the oldest"),
-        pytest.param([a_member("a", age=9), a_member("b", outdated=True)], 1, ("b",), id="the outdated one before the oldest"),
-        pytest.param([a_member("a", marked=True), a_member("b", outdated=True)], 1, ("a",), id="a mark beats an old template"),
+        pytest.param(
+            [a_member("a"), a_member("b"), a_member("c", deleting=True)], 2, (), id="one that is leaving counts first"
+        ),
+        pytest.param(
+            [a_member("a", age=9), a_member("b"), a_member("c", marked=True)], 2, ("c",), id="the marked one goes first"
+        ),
+        pytest.param(
+            [a_member("a", age=9), a_member("b", ready=False)], 1, ("b",), id="the unready one before the oldest"
+        ),
+        pytest.param(
+            [a_member("a", age=9), a_member("b", outdated=True)], 1, ("b",), id="the outdated one before the oldest"
+        ),
+        pytest.param(
+            [a_member("a", marked=True), a_member("b", outdated=True)], 1, ("a",), id="a mark beats an old template"
+        ),
         pytest.param([a_member("a"), a_member("b", age=9)], 1, ("b",), id="else the oldest"),
         pytest.param([a_member("b"), a_member("a")], 1, ("a",), id="ties by name"),
         pytest.param([a_member("a"), a_member("b")], 0, ("a", "b"), id="down to nothing"),
@@ -118,6 +132,11 @@ def test_a_rolling_update_makes_the_new_one_first_and_waits_for_it() -> None:
 
 
 def test_a_rolling_update_waits_until_the_old_one_is_really_gone() -> None:
-    world = [a_member("a", outdated=True, deleting=True), a_member("b", outdated=True), a_member("c", outdated=True), a_member("n")]
+    world = [
+        a_member("a", outdated=True, deleting=True),
+        a_member("b", outdated=True),
+        a_member("c", outdated=True),
+        a_member("n"),
+    ]
     assert decide(world, 3) == decide([], 0)
     assert decide(world[1:], 3).create == 1

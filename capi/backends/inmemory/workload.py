@@ -1,0 +1,201 @@
+"""The API servers of simulated clusters, hosted in this process: one store, port and certificate authority each.
+
+Each is the same server as the management API. Nothing here decides where or with which keys: the port is kept in
+DevCluster.spec.controlPlaneEndpoint and the authority in the Secret `<cluster>-ca`, so after a restart the control plane
+controller starts each server again exactly as it was. Callers in this process reach it without sockets (`client`,
+`InProcessFirst`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+
+import orjson
+
+from capi.aio.clock import Clock
+from capi.backends.inmemory import ports
+from capi.backends.inmemory.feed import Feed, Feeds
+from capi.backends.inmemory.front import Front, open_front
+from capi.backends.inmemory.stores import MemoryStores, Stores
+from capi.backends.port import PortTaken
+from capi.client.client import Client
+from capi.client.inprocess import InProcessTransport
+from capi.client.pki import KeyPair
+from capi.client.transport import Transport
+from capi.kube.errors import ServiceUnavailable
+from capi.kube.messages import Answer, Handler, Request, Response
+from capi.runtime.clusters import Connector
+from capi.runtime.plan import ClusterKey
+from capi.server.http.listener import ListenError
+
+logger = logging.getLogger(__name__)
+
+CLOSE_GRACE = 1.0
+"""Seconds that connections get to end when a cluster's API server stops."""
+
+
+@dataclass(slots=True)
+class _Hosted:
+    """A running API server. `resources` closes, in this order: listener, background tasks, registry, store."""
+
+    port: int
+    authority: KeyPair
+    handler: Handler
+    client: Client
+    resources: AsyncExitStack
+    failure: BaseException | None = None
+
+
+class WorkloadClusters:
+    """Implements ControlPlanes (capi.backends.port) and WorkloadApis. Use as an asynchronous context manager."""
+
+    def __init__(
+        self, clock: Clock, *, stores: Stores | None = None, host: str = "127.0.0.1", sockets: bool = True
+    ) -> None:
+        """`sockets` False: reachable inside the process only, for tests on virtual time."""
+        self._clock = clock
+        self._stores = stores or MemoryStores()
+        self._host = host
+        self._sockets = sockets
+        self._hosted: dict[ClusterKey, _Hosted] = {}
+        self._reserved: dict[ClusterKey, int] = {}
+        self._locks: dict[ClusterKey, asyncio.Lock] = {}
+        self._tasks = asyncio.TaskGroup()
+        self._failures: Feeds[ClusterKey] = Feeds()
+
+    async def __aenter__(self) -> "WorkloadClusters":
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        finally:
+            await self._tasks.__aexit__(kind, error, trace)
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    def reserve(self, cluster: ClusterKey, taken: Collection[int]) -> int:
+        """See ControlPlanes."""
+        if cluster not in self._reserved:
+            others = {port for key, port in self._reserved.items() if key != cluster}
+            self._reserved[cluster] = ports.choose(cluster, self._host, {*taken, *others})
+        return self._reserved[cluster]
+
+    async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair) -> None:
+        """See ControlPlanes."""
+        async with self._lock(cluster):
+            hosted = self._hosted.get(cluster)
+            if hosted is not None:
+                if hosted.failure is None and (hosted.port, hosted.authority) == (port, authority):
+                    return
+                await self._stop(cluster)
+            self._hosted[cluster] = await self._start(cluster, port, authority)
+
+    async def ensure_absent(self, cluster: ClusterKey) -> None:
+        """See ControlPlanes."""
+        async with self._lock(cluster):
+            await self._stop(cluster)
+            self._stores.forget(cluster)
+            self._reserved.pop(cluster, None)
+
+    def failures(self) -> Feed[ClusterKey]:
+        """See ControlPlanes."""
+        return self._failures.open()
+
+    def client(self, cluster: ClusterKey) -> Client | None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        return hosted.client if hosted is not None and hosted.failure is None else None
+
+    def handler(self, cluster: ClusterKey) -> Handler | None:
+        """The server itself, for callers in this process; None while it does not run."""
+        hosted = self._hosted.get(cluster)
+        return hosted.handler if hosted is not None and hosted.failure is None else None
+
+    async def close(self) -> None:
+        """Stop all servers; their data stays. Idempotent."""
+        for cluster in list(self._hosted):
+            async with self._lock(cluster):
+                await self._stop(cluster)
+
+    async def _start(self, cluster: ClusterKey, port: int, authority: KeyPair) -> _Hosted:
+        async with AsyncExitStack() as resources:
+            store = self._stores.open(cluster)
+            resources.push_async_callback(store.close)
+            front = await open_front(store, self._clock, authority, resources)
+            hosted = _Hosted(port, authority, front.handler, Client(InProcessTransport(front.handler)), resources)
+            task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
+            resources.push_async_callback(_cancelled, task)
+            if self._sockets:
+                await self._listen(front, port, resources)
+            hosted.resources = resources.pop_all()
+            return hosted
+
+    async def _listen(self, front: Front, port: int, resources: AsyncExitStack) -> None:
+        try:
+            listener = await front.listen(self._host, port)
+        except ListenError as error:
+            raise PortTaken(
+                f"The API server of this cluster cannot listen: {error.message}. Its port is kept in the DevCluster's"
+                " spec.controlPlaneEndpoint; if it cannot be freed, delete the Cluster and create it again."
+            ) from error
+        resources.push_async_callback(listener.close, CLOSE_GRACE)
+
+    async def _run(self, cluster: ClusterKey, hosted: _Hosted, run: Callable[[], Awaitable[None]]) -> None:
+        """A crash of one server is its own: its next `ensure_running` starts it again."""
+        try:
+            await run()
+        except Exception as error:
+            logger.exception("API server of a workload cluster failed", extra={"cluster": str(cluster)})
+            hosted.failure = error
+            self._failures.publish(cluster)
+
+    async def _stop(self, cluster: ClusterKey) -> None:
+        hosted = self._hosted.pop(cluster, None)
+        if hosted is not None:
+            await hosted.client.transport.close()
+            await hosted.resources.aclose()
+
+    def _lock(self, cluster: ClusterKey) -> asyncio.Lock:
+        return self._locks.setdefault(cluster, asyncio.Lock())
+
+
+class InProcessFirst:
+    """A Connector that needs no socket for the clusters hosted here and asks `other` for all else."""
+
+    def __init__(self, workloads: WorkloadClusters, other: Connector) -> None:
+        self._workloads = workloads
+        self._other = other
+
+    async def connect(self, cluster: ClusterKey, kubeconfig: bytes) -> Transport:
+        if self._workloads.handler(cluster) is not None:
+            return InProcessTransport(_Current(self._workloads, cluster))
+        return await self._other.connect(cluster, kubeconfig)
+
+
+class _Current:
+    """A Handler that passes on to the server which runs now: it may be stopped and started again behind a connection."""
+
+    def __init__(self, workloads: WorkloadClusters, cluster: ClusterKey) -> None:
+        self._workloads = workloads
+        self._cluster = cluster
+
+    async def handle(self, request: Request) -> Answer:
+        handler = self._workloads.handler(self._cluster)
+        if handler is None:
+            stopped = ServiceUnavailable(f"the API server of cluster {self._cluster} is stopped")
+            return Response(stopped.status_code, orjson.dumps(stopped.status))
+        return await handler.handle(request)
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

@@ -1,0 +1,174 @@
+"""DevMachine: what a pass wants, given what was read and what the backend says. Pure.
+
+Upstream: docker/reconcilers/backends/inmemory/inmemorymachine_backend.go. Differs: one status write per step, jitter drawn
+once per machine, no writes to the Machine.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from capi.api.core import labels
+from capi.api.core.conditions import Dev
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.api.infra.v1beta2 import DevMachine, InMemoryStep
+from capi.backends.port import Delay, Instance, InstanceSpec, Simulation, Stage
+from capi.controllers.infra import gates
+from capi.controllers.infra.machine import status as machine_status
+from capi.controllers.infra.names import (
+    DEFAULT_VERSION,
+    FAILURE_ANNOTATION,
+    INSTANCE_GONE,
+    INSTANCE_LOST,
+    VERSION_ANNOTATION,
+    provider_id,
+)
+from capi.kube import conditions, duration
+from capi.kube.errors import BackendError, TerminalError
+from capi.runtime.plan import Apply, ClusterKey, Plan, Write, target
+
+SHORT_WAIT = timedelta(seconds=2)
+"""A boot that takes less is not worth a status write that only says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """All that one pass looks at."""
+
+    infra: DevMachine
+    machine: Machine | None
+    """Its owner; a pool's DevMachine exists before it."""
+    machine_pool: MachinePool | None
+    """Of a pool's DevMachine."""
+    cluster: Cluster | None
+    pool: str = ""
+    """Name of the DevMachinePool that owns it."""
+
+    @property
+    def of_pool(self) -> bool:
+        return bool(self.pool or self.infra.metadata.labels.get(labels.POOL_NAME))
+
+    @property
+    def cluster_key(self) -> ClusterKey:
+        name = (
+            self.cluster.name if self.cluster is not None else self.infra.metadata.labels.get(labels.CLUSTER_NAME, "")
+        )
+        return ClusterKey(self.infra.namespace, name)
+
+    @property
+    def id(self) -> str:
+        return self.infra.spec.provider_id or provider_id(*self.cluster_key, self.infra.name)
+
+
+def gate(seen: Scope) -> gates.Gate | None:
+    """What the machine waits for before it is started."""
+    return gates.infrastructure(seen.cluster) or gates.bootstrap(seen.cluster, _data_secret(seen))
+
+
+def ownerless(seen: Scope) -> bool:
+    """A machine on its own has no owner yet, or a pool's MachinePool is gone: nothing is done, core's write will wake it."""
+    return seen.machine_pool is None if seen.of_pool and seen.machine is None else seen.machine is None
+
+
+def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
+    """What to ask of the backend. Raises TerminalError for durations and jitters that are none."""
+    simulated = seen.infra.spec.backend.in_memory
+    running = conditions.get(seen.infra.status.conditions, Dev.VM_PROVISIONED)
+    return InstanceSpec(
+        id=seen.id,
+        name=seen.infra.name,
+        uid=seen.infra.metadata.uid,
+        cluster=seen.cluster_key,
+        pool=seen.pool,
+        version=_version(seen),
+        failure_domain=_failure_domain(seen),
+        created=seen.infra.metadata.creation_timestamp or now,
+        running_since=running.last_transition_time if running is not None and running.status == "True" else None,
+        simulation=Simulation(
+            vm=_delay(simulated.vm if simulated else None, "vm"),
+            node=_delay(simulated.node if simulated else None, "node"),
+            lost=_lost(seen.infra),
+        ),
+    )
+
+
+def waiting(seen: Scope, why: gates.Gate) -> Plan:
+    """The machine was not started."""
+    return Plan(status=machine_status.not_started(seen.infra, why.reason, why.message))
+
+
+def progress(seen: Scope, spec: InstanceSpec, instance: Instance, now: datetime) -> Plan:
+    """The machine is as the backend says."""
+    later = instance.next_change - now if instance.next_change is not None else None
+    booting = instance.stage == Stage.STARTING
+    if booting and later is not None and later < SHORT_WAIT and not seen.infra.status.conditions:
+        return Plan(requeue_after=later)
+    status = machine_status.started(seen.infra, instance, spec.failure_domain)
+    return Plan(writes=() if booting else _provider_id(seen), status=status, requeue_after=later)
+
+
+def failed(seen: Scope, error: BackendError) -> Plan:
+    """The backend refused. A machine that is gone stays so; everything else is tried again."""
+    final = error.reason == INSTANCE_GONE
+    return Plan(status=machine_status.refused(seen.infra, error.reason, error.message), error=None if final else error)
+
+
+def invalid(seen: Scope, error: TerminalError) -> Plan:
+    """The spec cannot work; a change of it wakes the key."""
+    return Plan(status=machine_status.not_started(seen.infra, "InternalError", error.message))
+
+
+def _lost(infra: DevMachine) -> bool:
+    """Asked for by annotation, or reported before: a lost machine does not come back with a restart of this process."""
+    vm = conditions.get(infra.status.conditions, Dev.VM_PROVISIONED)
+    reported = vm is not None and vm.reason == INSTANCE_GONE
+    return reported or infra.metadata.annotations.get(FAILURE_ANNOTATION) == INSTANCE_LOST
+
+
+def _provider_id(seen: Scope) -> Sequence[Write]:
+    """A pool's DevMachine has its ID from the start; one on its own gets it when its machine runs."""
+    if seen.infra.spec.provider_id == seen.id:
+        return ()
+    return (Apply(target(seen.infra), {"spec": {"providerID": seen.id}}, must_exist=True),)
+
+
+def _data_secret(seen: Scope) -> str | None:
+    """The pool's for a pool's machine: its Machine has none of its own."""
+    if seen.of_pool and seen.machine_pool is not None:
+        return seen.machine_pool.spec.template.spec.bootstrap.data_secret_name
+    return seen.machine.spec.bootstrap.data_secret_name if seen.machine is not None else None
+
+
+def _version(seen: Scope) -> str:
+    recorded = seen.infra.metadata.annotations.get(VERSION_ANNOTATION, "")
+    of_machine = seen.machine.spec.version if seen.machine is not None else ""
+    of_pool = seen.machine_pool.spec.template.spec.version if seen.machine_pool is not None else ""
+    return recorded or of_machine or of_pool or DEFAULT_VERSION
+
+
+def _failure_domain(seen: Scope) -> str:
+    """The one it has; else its Machine's; else one of its pool's, by its name."""
+    domains = seen.machine_pool.spec.failure_domains if seen.machine_pool is not None else ()
+    of_machine = seen.machine.spec.failure_domain if seen.machine is not None else ""
+    if seen.infra.status.failure_domain or of_machine or not domains:
+        return seen.infra.status.failure_domain or of_machine
+    return domains[hashlib.sha256(seen.infra.name.encode()).digest()[0] % len(domains)]
+
+
+def _delay(step: InMemoryStep | None, what: str) -> Delay:
+    if step is None or step.provisioning is None:
+        return Delay()
+    path = f"spec.backend.inMemory.{what}.provisioning"
+    provisioning = step.provisioning
+    try:
+        base = duration.parse(provisioning.startup_duration)
+    except ValueError as error:
+        raise TerminalError(f"{path}.startupDuration: {error}") from error
+    try:
+        jitter = float(provisioning.startup_jitter or 0)
+    except ValueError as error:
+        raise TerminalError(f"{path}.startupJitter: {provisioning.startup_jitter!r} is not a number") from error
+    if base < timedelta() or not 0 <= jitter < 1e6:
+        raise TerminalError(f"{path}: durations and jitters are not negative, and finite")
+    return Delay(base, jitter)

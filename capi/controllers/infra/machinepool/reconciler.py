@@ -1,0 +1,141 @@
+"""DevMachinePool: the instances behind a MachinePool, as DevMachines.
+
+Upstream: docker/reconcilers/devmachinepool_reconciler.go. Differs: Machines are watched too, so a delete-machine mark or a
+deletion is seen at once.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from capi.api.core import annotations, finalizers
+from capi.api.core.conditions import READY, Dev
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.api.infra.v1beta2 import DevMachine, DevMachinePool, DevMachinePoolStatus
+from capi.backends.port import Backend
+from capi.controllers.infra import lookups
+from capi.controllers.infra.machinepool.plan import plan
+from capi.controllers.infra.machinepool.scope import Scope
+from capi.controllers.infra.machinepool.template import pool_labels
+from capi.kube import conditions
+from capi.kube.objects import Resource
+from capi.kube.types import Key
+from capi.runtime.plan import ClusterKey, Plan
+from capi.runtime.reader import Reader
+from capi.runtime.watches import AnyWatch, Watch
+
+PROGRESS = timedelta(seconds=1)
+"""Least time between two writes of a status that say no more than how far it is."""
+
+
+def _owners(obj: Resource) -> Iterable[str]:
+    return [ref.uid for ref in obj.metadata.owner_references]
+
+
+def _infra_changed(old: DevMachine, new: DevMachine) -> bool:
+    return _infra_essence(old) != _infra_essence(new)
+
+
+def _infra_essence(infra: DevMachine) -> tuple[object, ...]:
+    metadata, status = infra.metadata, infra.status
+    vm = conditions.get(status.conditions, Dev.VM_PROVISIONED)
+    return (
+        metadata.deletion_timestamp, metadata.labels, metadata.owner_references, metadata.finalizers, infra.spec, vm,
+        status.initialization, status.addresses, conditions.is_true(status.conditions, READY),
+    )  # fmt: skip
+
+
+def _machine_changed(old: Machine, new: Machine) -> bool:
+    return _machine_essence(old) != _machine_essence(new)
+
+
+def _machine_essence(machine: Machine) -> tuple[object, ...]:
+    marked = annotations.DELETE_MACHINE in machine.metadata.annotations
+    return machine.deleting, marked, machine.metadata.labels, conditions.is_true(machine.status.conditions, READY)
+
+
+def _pool_changed(old: MachinePool, new: MachinePool) -> bool:
+    return (old.metadata.generation, old.deleting, old.metadata.annotations) != (
+        new.metadata.generation, new.deleting, new.metadata.annotations,
+    )  # fmt: skip
+
+
+class DevMachinePoolReconciler:
+    """See the module's text."""
+
+    kind = DevMachinePool
+    manager: ClassVar[str] = "capi-devmachinepool"
+    finalizer: ClassVar[str | None] = finalizers.DEV_MACHINE_POOL
+    watches: Sequence[AnyWatch] = (
+        Watch(DevMachine, keys=lookups.pools_of_infra, changed=_infra_changed, indexes={"owner": _owners}),
+        Watch(Machine, keys=lookups.pools_of_machine, changed=_machine_changed),
+        Watch(MachinePool, keys=lookups.pools_of_machine_pool, changed=_pool_changed),
+        Watch(Cluster, keys=lookups.pools_of_cluster, changed=lookups.cluster_changed),
+    )
+
+    spacing: ClassVar[timedelta] = timedelta(milliseconds=50)
+    """A pass sees the whole pool, so the events of many instances are taken together."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._wrote: dict[Key, datetime] = {}
+
+    def paused(self, obj: DevMachinePool, reader: Reader) -> Sequence[str]:
+        return lookups.pause_causes(obj, lookups.cluster_of(obj, reader))
+
+    async def reconcile(self, obj: DevMachinePool, reader: Reader, now: datetime) -> Plan:
+        seen = await self.observe(obj, reader)
+        if obj.deleting and not seen.infra:
+            await self._sweep(seen)
+        return self._calmed(obj, plan(seen, now), now)
+
+    async def observe(self, obj: DevMachinePool, reader: Reader) -> Scope:
+        """Read everything from caches; a Machine that seems to have lost its DevMachine is made sure of by a live read."""
+        pool = lookups.machine_pool_of(obj, reader)
+        infra: dict[str, DevMachine] = {m.name: m for m in reader.index(DevMachine, "owner", obj.metadata.uid)}
+        machines: Mapping[str, Machine] = {}
+        dangling: list[Machine] = []
+        if pool is not None:
+            labels = pool_labels(pool)
+            infra |= {m.name: m for m in reader.list(DevMachine, obj.namespace, labels)}
+            machines = _by_infra(reader.list(Machine, obj.namespace, labels))
+            for name, machine in machines.items():
+                gone = name not in infra and not machine.deleting
+                if gone and await reader.live(DevMachine, name, obj.namespace) is None:
+                    dangling.append(machine)
+        ordered = [infra[name] for name in sorted(infra)]
+        return Scope(obj, pool, lookups.cluster_of(pool or obj, reader), ordered, machines, dangling)
+
+    async def _sweep(self, seen: Scope) -> None:
+        """Instances that no object names any more; the pool's name was theirs."""
+        cluster = ClusterKey(seen.pool.namespace, seen.cluster_name)
+        for instance in await self._backend.list(cluster, seen.pool.name):
+            await self._backend.ensure_absent(instance.id, instance.name, cluster)
+        self._wrote.pop(seen.pool.key, None)
+
+    def _calmed(self, obj: DevMachinePool, wanted: Plan, now: datetime) -> Plan:
+        """The plan, with a status that is mere progress put off a little."""
+        if wanted.status is None or wanted.finalized:
+            return wanted
+        assert isinstance(wanted.status, DevMachinePoolStatus)
+        rest = self._wrote.get(obj.key, now) + PROGRESS - now
+        if obj.key in self._wrote and rest > timedelta() and _same_but_for_numbers(obj.status, wanted.status):
+            later = min(rest, wanted.requeue_after or rest)
+            return dataclasses.replace(wanted, status=None, requeue_after=later)
+        self._wrote[obj.key] = now
+        return wanted
+
+
+def _same_but_for_numbers(old: DevMachinePoolStatus, new: DevMachinePoolStatus) -> bool:
+    states = {c.type: (c.status, c.reason) for c in old.conditions}
+    return (old.initialization, old.ready, old.infrastructure_machine_kind) == (
+        new.initialization,
+        new.ready,
+        new.infrastructure_machine_kind,
+    ) and all(states.get(c.type) == (c.status, c.reason) for c in new.conditions)
+
+
+def _by_infra(machines: Sequence[Machine]) -> Mapping[str, Machine]:
+    kind = DevMachine.resource.group_kind
+    return {m.spec.infrastructure_ref.name: m for m in machines if m.spec.infrastructure_ref.group_kind == kind}

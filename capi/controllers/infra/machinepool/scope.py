@@ -1,0 +1,45 @@
+"""What one pass over a DevMachinePool looks at. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from capi.api.core import annotations, labels
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """All that one pass looks at; everything it does is a function of this and the clock."""
+
+    pool: DevMachinePool
+    machine_pool: MachinePool | None
+    cluster: Cluster | None
+    infra: Sequence[DevMachine] = ()
+    """The pool's DevMachines, ordered by name."""
+    machines: Mapping[str, Machine] = field(default_factory=dict)
+    """By the name of their DevMachine."""
+    dangling: Sequence[Machine] = ()
+    """Machines of the pool whose DevMachine is known to be gone."""
+
+    @property
+    def cluster_name(self) -> str:
+        if self.machine_pool is not None:
+            return self.machine_pool.spec.cluster_name
+        return self.pool.metadata.labels.get(labels.CLUSTER_NAME, "")
+
+
+def externally_managed(pool: MachinePool) -> bool:
+    """Someone else decides the number of instances; any value of the annotation but "false" counts."""
+    return pool.metadata.annotations.get(annotations.REPLICAS_MANAGED_BY, "false") != "false"
+
+
+def was_provisioned(pool: DevMachinePool) -> bool:
+    """The pool was once complete."""
+    initialization = pool.status.initialization
+    return bool(initialization is not None and initialization.provisioned)
+
+
+def wanted_replicas(pool: MachinePool) -> int:
+    """What the user asks for; unset counts as 1."""
+    return 1 if pool.spec.replicas is None else pool.spec.replicas
