@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from capi.kube.objects import Resource
 from capi.kube.types import Object
 from capi.runtime.manager import Manager
 from capi.runtime.plan import ClusterKey
+from capi.server.store.interface import Store
 from capi.server.store.memory import MemoryStore
 from tests.world import manifests
 
@@ -74,6 +75,27 @@ class World:
         assert client is not None, "the workload API is not served"
         return client
 
+    async def restart_controllers(self) -> None:
+        """As if the controllers' process had ended and another had started; the API server stays, memories are gone."""
+        await self._stack.aclose()
+        await self._start_controllers()
+
+    async def _start_controllers(self) -> None:
+        self._stack = AsyncExitStack()
+        self.infra = await self._stack.enter_async_context(
+            compose.infrastructure(self.clock, stores=self._stores, host="127.0.0.1", sockets=False)
+        )
+        self.manager = compose.manager(self.api.transport(), self.clock, self.infra)
+        self._stack.push_async_callback(self._stop, self.manager, asyncio.ensure_future(self.manager.run()))
+
+    async def _stop(self, manager: Manager, task: "asyncio.Future[None]") -> None:
+        manager.stop()
+        await asyncio.wait([task])
+        task.result()
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
     async def writes(self) -> Counter[str]:
         """Write requests so far by `verb resource`, as the server counted them; leases left out."""
         text = (await self.client.send("GET", "/metrics")).decode()
@@ -93,23 +115,38 @@ class World:
         return counts
 
 
+class KeptStores:
+    """Memory stores of workload clusters that survive a restart of the controllers, as files do."""
+
+    def __init__(self) -> None:
+        self._kept: dict[ClusterKey, KeptStore] = {}
+
+    def open(self, cluster: ClusterKey) -> Store:
+        return self._kept.setdefault(cluster, KeptStore())
+
+    def forget(self, cluster: ClusterKey) -> None:
+        self._kept.pop(cluster, None)
+
+
+class KeptStore(MemoryStore):
+    async def close(self) -> None:
+        """Its owner has gone; what it holds stays."""
+
+
 @asynccontextmanager
 async def world() -> AsyncIterator[World]:
     """A fresh world whose controllers have started."""
     clock = LoopClock()
     async with compose.embedded_api(MemoryStore(), clock) as api:
-        async with compose.infrastructure(clock, stores=None, host="127.0.0.1", sockets=False) as infra:
-            manager = compose.manager(api.transport(), clock, infra)
-            background = [asyncio.ensure_future(api.registry.run()), asyncio.ensure_future(manager.run())]
-            made = World(api, infra, manager, clock)
-            try:
-                await made.settle()
-                yield made
-            finally:
-                manager.stop()
-                await asyncio.wait([background[1]])
-                background[0].cancel()
-                await asyncio.wait([background[0]])
-                for task in background:
-                    if not task.cancelled() and (error := task.exception()):
-                        raise error
+        serving = asyncio.ensure_future(api.registry.run())
+        made = World(api, clock)
+        try:
+            await made._start_controllers()
+            await made.settle()
+            yield made
+        finally:
+            await made.close()
+            serving.cancel()
+            await asyncio.wait([serving])
+            if not serving.cancelled() and (error := serving.exception()):
+                raise error
