@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from capi.admission.plugin import CapiAdmission
+from capi.admission import ClusterApiAdmission
 from capi.aio.clock import Clock
 from capi.api import crds
 from capi.backends.inmemory.backend import InMemoryBackend
@@ -64,7 +64,7 @@ async def embedded_api(store: Store, clock: Clock) -> AsyncIterator[EmbeddedApi]
     """The management API over `store`, with our CRDs installed; closes the store at the end."""
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
-        registry = ApiRegistry(store, clock=clock, admission=(CapiAdmission(),))
+        registry = ApiRegistry(store, clock=clock, admission=(ClusterApiAdmission(),))
         stack.push_async_callback(registry.close)
         await registry.start()
         api = EmbeddedApi(registry, ApiServer(registry, clock=clock))

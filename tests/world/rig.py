@@ -6,15 +6,16 @@ No sockets, no threads, no real seconds: `settle` runs until nothing is left to 
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from capi.aio.clock import LoopClock
 from capi.api.core.v1beta2 import Machine, MachinePool
 from capi.app import compose, inputs
 from capi.client.client import Client
+from capi.client.transport import Transport
 from capi.kube.objects import Resource
 from capi.kube.types import Object
 from capi.runtime.manager import Manager
@@ -24,6 +25,12 @@ from capi.server.store.memory import MemoryStore
 from tests.world import manifests
 
 R = TypeVar("R", bound=Resource)
+Wire: TypeAlias = Callable[[Transport], Transport]
+
+
+def _plain(transport: Transport) -> Transport:
+    return transport
+
 
 INFRA = "infrastructure.cluster.x-k8s.io"
 
@@ -85,7 +92,7 @@ class World:
         self.infra = await self._stack.enter_async_context(
             compose.infrastructure(self.clock, stores=self._stores, host="127.0.0.1", sockets=False)
         )
-        self.manager = compose.manager(self.api.transport(), self.clock, self.infra)
+        self.manager = compose.manager(self._wire(self.api.transport()), self.clock, self.infra)
         self._stack.push_async_callback(self._stop, self.manager, asyncio.ensure_future(self.manager.run()))
 
     async def _stop(self, manager: Manager, task: "asyncio.Future[None]") -> None:
@@ -134,12 +141,12 @@ class KeptStore(MemoryStore):
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
-    """A fresh world whose controllers have started."""
+async def world(wire: Wire = _plain) -> AsyncIterator[World]:
+    """A fresh world whose controllers have started; `wire` puts faults between them and the API."""
     clock = LoopClock()
     async with compose.embedded_api(MemoryStore(), clock) as api:
         serving = asyncio.ensure_future(api.registry.run())
-        made = World(api, clock)
+        made = World(api, clock, wire)
         try:
             await made._start_controllers()
             await made.settle()
