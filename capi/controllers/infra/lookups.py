@@ -1,8 +1,7 @@
 """How the objects of one cluster find each other: by references and labels, never by equal names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from capi.api.core.annotations import PAUSED
 from capi.api.core.labels import CLUSTER_NAME, POOL_NAME
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
@@ -93,11 +92,7 @@ def _essence(cluster: Cluster) -> tuple[object, ...]:
     )
 
 
-def pause_causes(obj: Resource, cluster: Cluster | None) -> Sequence[str]:
-    """Why an object is paused, in words; empty if it is not. Upstream: util/paused."""
-    causes: list[str] = []
-    if cluster is not None and cluster.spec.paused:
-        causes.append("Cluster spec.paused is set to true")
-    if PAUSED in obj.metadata.annotations:
-        causes.append(f"{obj.resource.kind} has the {PAUSED} annotation")
-    return causes
+def owning_cluster(obj: Resource, reader: Reader) -> Cluster | None:
+    """The Cluster that owns an infra cluster or a control plane, whatever their names."""
+    name = owner_name(obj, Cluster)
+    return reader.get(Cluster, name, obj.namespace) if name else None

@@ -13,6 +13,7 @@ from capi.api.core.conditions import Dev
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
 from capi.backends.port import Backend, InstanceEvent
+from capi.controllers import pause
 from capi.controllers.infra import lookups
 from capi.controllers.infra.machine import plan as machine_plan
 from capi.controllers.infra.machine import status as machine_status
@@ -70,7 +71,7 @@ class DevMachineReconciler:
         )
 
     def paused(self, obj: DevMachine, reader: Reader) -> Sequence[str]:
-        return lookups.pause_causes(obj, lookups.cluster_of(obj, reader))
+        return pause.causes(obj, lookups.cluster_of(obj, reader))
 
     async def reconcile(self, obj: DevMachine, reader: Reader, now: datetime) -> Plan:
         if obj.spec.backend.in_memory is None:

@@ -14,6 +14,7 @@ from capi.api.core.conditions import READY, Dev
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool, DevMachinePoolStatus
 from capi.backends.port import Backend
+from capi.controllers import pause
 from capi.controllers.infra import lookups
 from capi.controllers.infra.machinepool.plan import plan
 from capi.controllers.infra.machinepool.scope import Scope
@@ -82,7 +83,7 @@ class DevMachinePoolReconciler:
         self._wrote: dict[Key, datetime] = {}
 
     def paused(self, obj: DevMachinePool, reader: Reader) -> Sequence[str]:
-        return lookups.pause_causes(obj, lookups.cluster_of(obj, reader))
+        return pause.causes(obj, lookups.cluster_of(obj, reader))
 
     async def reconcile(self, obj: DevMachinePool, reader: Reader, now: datetime) -> Plan:
         seen = await self.observe(obj, reader)

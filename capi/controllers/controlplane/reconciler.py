@@ -1,0 +1,97 @@
+"""DevControlPlane: an API server for a simulated cluster, hosted in this process.
+
+Everything that identifies the cluster is in the management API: the endpoint in the Cluster, the authority in Secret
+`<cluster>-ca`, the administrator's access in Secret `<cluster>-kubeconfig`. A restart therefore serves the same cluster again.
+
+Ours; follows the v1beta2 control plane contract as an externally managed control plane (no control plane Machines).
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from capi.api.builtin import Secret
+from capi.api.controlplane.v1beta2 import DevControlPlane
+from capi.api.core import finalizers, labels, secrets
+from capi.api.core.v1beta2 import Cluster
+from capi.backends.port import ControlPlanes
+from capi.controllers import pause
+from capi.controllers.controlplane import kubeconfig
+from capi.controllers.controlplane import plan as planning
+from capi.controllers.controlplane.kubeconfig import BadSecret
+from capi.controllers.controlplane.plan import Scope
+from capi.controllers.infra import lookups
+from capi.kube.errors import BackendError
+from capi.kube.types import Key
+from capi.runtime.plan import ClusterKey, Plan
+from capi.runtime.reader import Reader
+from capi.runtime.watches import AnyWatch, Feed, Watch
+
+
+def _of_cluster(cluster: Cluster, _reader: Reader) -> Iterable[Key]:
+    ref = cluster.spec.control_plane_ref
+    if ref is not None and ref.group_kind == DevControlPlane.resource.group_kind:
+        yield Key(cluster.namespace, ref.name)
+
+
+def _of_secret(secret: Secret, reader: Reader) -> Iterable[Key]:
+    name = secret.metadata.labels.get(labels.CLUSTER_NAME, "")
+    cluster = reader.get(Cluster, name, secret.namespace) if name else None
+    if cluster is not None and secret.name in (secrets.ca(name), secrets.kubeconfig(name)):
+        yield from _of_cluster(cluster, reader)
+
+
+def _of_failure(cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
+    found = reader.get(Cluster, cluster.name, cluster.namespace)
+    return _of_cluster(found, reader) if found is not None else ()
+
+
+class DevControlPlaneReconciler:
+    """See the module's text."""
+
+    kind = DevControlPlane
+    manager: ClassVar[str] = "capi-devcontrolplane"
+    finalizer: ClassVar[str | None] = finalizers.DEV_CONTROL_PLANE
+
+    def __init__(self, control_planes: ControlPlanes) -> None:
+        self._control_planes = control_planes
+        self.watches: Sequence[AnyWatch] = (
+            Watch(Cluster, keys=_of_cluster, changed=lookups.cluster_changed),
+            Watch(Secret, keys=_of_secret, labels=labels.CLUSTER_NAME),
+            Feed(control_planes.failures, _of_failure),
+        )
+
+    def paused(self, obj: DevControlPlane, reader: Reader) -> Sequence[str]:
+        return pause.causes(obj, lookups.owning_cluster(obj, reader))
+
+    async def reconcile(self, obj: DevControlPlane, reader: Reader, now: datetime) -> Plan:
+        name = lookups.owner_name(obj, Cluster) or obj.metadata.labels.get(labels.CLUSTER_NAME, "")
+        found = [reader.get(Secret, secret, obj.namespace) for secret in (secrets.ca(name), secrets.kubeconfig(name))]
+        seen = Scope(obj, reader.get(Cluster, name, obj.namespace) if name else None, *found)
+        if obj.deleting:
+            if name:
+                await self._control_planes.ensure_absent(ClusterKey(obj.namespace, name))
+            return planning.deletion(seen)
+        waiting = planning.waiting(seen)
+        if waiting is not None:
+            return waiting
+        if seen.authority is None:
+            return planning.certificates(seen, kubeconfig.new_authority(obj, name, now))
+        return await self._serve(seen, seen.authority, now)
+
+    async def _serve(self, seen: Scope, secret: Secret, now: datetime) -> Plan:
+        endpoint = planning.endpoint(seen)
+        assert endpoint is not None
+        assert seen.cluster is not None
+        try:
+            authority = kubeconfig.authority_of(secret)
+            await self._control_planes.ensure_running(ClusterKey(*seen.cluster.key), endpoint.port, authority)
+        except BadSecret as error:
+            return planning.bad_certificates(seen, error)
+        except BackendError as error:
+            return planning.not_served(seen, error)
+        access = kubeconfig.access_of(seen.kubeconfig) if seen.kubeconfig is not None else None
+        fresh = None
+        if kubeconfig.needed(seen.plane, seen.kubeconfig, access, authority, now):
+            fresh = kubeconfig.new_kubeconfig(seen.plane, seen.cluster.name, endpoint, authority, now)
+        return planning.serving(seen, fresh, kubeconfig.renewal(access, now) if access is not None else None)
