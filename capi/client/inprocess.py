@@ -1,67 +1,16 @@
 """Requests straight into a Handler in this process: no sockets, no copies, the same messages and errors as HTTP."""
 
-import asyncio
 import dataclasses
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from capi.client.answers import error_of
+from capi.client.lines import Lines
 from capi.kube.errors import ServiceUnavailable, TransportError
 from capi.kube.messages import ADMIN, Handler, Request, Response, UserInfo
 
 SINK_LIMIT = 256 << 20
 """Bytes that may wait for a reader before its watch is dropped; the initial events of 10,000 objects are about 50 MiB."""
-
-
-class _Lines:
-    """A Sink whose lines are iterated by one reader."""
-
-    __slots__ = ("_chunks", "_ended", "_lines", "_size", "_waiter")
-
-    def __init__(self) -> None:
-        self._chunks: deque[bytes] = deque()
-        self._lines: list[bytes] = []
-        """Lines of the oldest chunk, last first."""
-        self._size = 0
-        self._ended = False
-        self._waiter: asyncio.Future[None] | None = None
-
-    def write(self, data: bytes) -> bool:
-        if self._ended or self._size > SINK_LIMIT:
-            return False
-        self._chunks.append(data)
-        self._size += len(data)
-        self._wake()
-        return True
-
-    def end(self) -> None:
-        self._ended = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def __aiter__(self) -> "_Lines":
-        return self
-
-    async def __anext__(self) -> bytes:
-        while True:
-            while self._lines:
-                line = self._lines.pop()
-                if line:
-                    return line
-            if self._chunks:
-                chunk = self._chunks.popleft()
-                self._size -= len(chunk)
-                self._lines = chunk.split(b"\n")
-                self._lines.reverse()
-                continue
-            if self._ended:
-                raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
 
 
 class InProcessTransport:
@@ -91,7 +40,7 @@ class InProcessTransport:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         answer = await self._handler.handle(self._ours(request))
-        lines = _Lines()
+        lines = Lines(SINK_LIMIT)
         if isinstance(answer, Response):
             if not 200 <= answer.status < 300:
                 raise error_of(answer)
