@@ -33,8 +33,8 @@ class Served:
         self.prefix = _prefix(self.type)
 
     @cached_property
-    def compiled(self) -> "schema.CompiledSchema | None":
-        return schema.compile(self.info.schema) if self.info.schema and hasattr(schema, "compile") else None
+    def compiled(self) -> schema.CompiledSchema | None:
+        return schema.compile(self.info.schema) if self.info.schema else None
 
     @cached_property
     def merge_schema(self) -> MergeSchema:

@@ -62,13 +62,8 @@ class Shaper:
         served = target.served
         found: list[Cause] = []
         if served.custom and served.compiled is not None:
-            found.extend(served.compiled.validate(obj, old))
-            if target.subresource == "status":
-                found = [
-                    cause
-                    for cause in found
-                    if cause.field == "status" or cause.field.startswith(("status.", "status["))
-                ]
+            status = target.subresource == "status"
+            found.extend(served.compiled.validate_status(obj, old) if status else served.compiled.validate(obj, old))
         found.extend(served.rules.validate(obj, old))
         return found
 

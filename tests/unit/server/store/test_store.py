@@ -150,7 +150,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
 
 def test_an_unusable_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot use the data directory .*file"):
+    with pytest.raises(StoreError, match=r"cannot use the data directory .*file"):
         SqliteStore.open(tmp_path / "file" / "state.db")
 
 
@@ -193,7 +193,7 @@ asyncio.run(main())
 async def test_no_acknowledged_write_is_lost_by_kill_9(tmp_path: Path) -> None:
     file, newest = tmp_path / "state.db", 0
     for _ in range(3):
-        child = subprocess.Popen([sys.executable, "-c", _WRITER, str(file)], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen([sys.executable, "-c", _WRITER, str(file)], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - it is killed, not awaited
         assert child.stdout is not None
         lines = [child.stdout.readline() for _ in range(200)]
         os.kill(child.pid, signal.SIGKILL)
