@@ -4,13 +4,16 @@ Source: the order of checks is that of pkg/registry/customresource/{validator,st
 k8s.io/apiextensions-apiserver.
 """
 
+from functools import cached_property
 from typing import Any
 
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.schema import lists, shape, typed, values
+from capi.server.registry.schema import causes, lists, rules, shape, typed, values
 
-_BLOCKING = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_BLOCKING = frozenset(
+    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+)
 _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
@@ -25,7 +28,7 @@ class CompiledSchema:
         self._prune = shape.pruner(schema, root=True) if schema else None
         self._default = shape.defaulter(schema)
         self._type_error = typed.checker(schema)
-        own = _without_metadata_rules(schema)
+        self._own = own = _without_metadata_rules(schema)
         self._values = values.validator(own)
         self._status = values.validator((own.get("properties") or {}).get("status") or {})
         self._lists = lists.list_checker(own)
@@ -84,7 +87,18 @@ class CompiledSchema:
 
     def _rules(self, obj: Object, old: Object | None, found: list[Cause]) -> list[Cause]:
         """`found` and what the validation rules say; they are not asked about malformed objects."""
+        walk = self._rule_walker
+        if walk is None:
+            return found
+        if any(cause.reason in _BLOCKING for cause in found):
+            return [*found, causes.invalid(values.NOWHERE, None, _UNCHECKED)]
+        walk(obj, values.MISSING if old is None else old, "", found)
         return found
+
+    @cached_property
+    def _rule_walker(self) -> rules.Walk | None:
+        """Compiled at the first use: the engine is large, and most schemas have no rules."""
+        return rules.walker(self._own, root=True)
 
 
 def _without_metadata_rules(schema: Object) -> Object:

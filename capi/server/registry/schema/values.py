@@ -227,7 +227,7 @@ def _descent(schema: Object) -> Validate | None:
     additional = schema.get("additionalProperties")
     others = validator(additional) if isinstance(additional, dict) else None
     each = validator(items) if isinstance(items, dict) else None
-    correlate = _correlation(schema)
+    correlate = correlation(schema)
 
     def list_items(value: list[Any], old: Any, path: str, found: list[Cause]) -> None:
         assert each is not None
@@ -253,7 +253,7 @@ def _descent(schema: Object) -> Validate | None:
     return descend if properties or required or others or each else None
 
 
-def _correlation(schema: Object) -> Callable[[Any], Callable[[Any], Any]]:
+def correlation(schema: Object) -> Callable[[Any], Callable[[Any], Any]]:
     """For a list node: old list -> (item -> the old item with the same map keys, or MISSING)."""
     keys = key_of(schema)
     if keys is None:
