@@ -75,7 +75,10 @@ class Definitions:
         self._seen[name] = definition
         terminating = bool(definition["metadata"].get("deletionTimestamp"))
         conversion = str(((definition["spec"].get("conversion")) or {}).get("strategy") or "None")
-        versions = [_version(info, conversion) for info in infos]
+        known = frozenset(
+            f"{definition['spec']['group']}/{version['name']}" for version in definition["spec"]["versions"]
+        )
+        versions = [_version(info, conversion, known) for info in infos]
         self._catalog.replace(Family(versions, owner=name, terminating=terminating))
         if before is not None:
             self._on_change(versions[0].table)
@@ -127,7 +130,7 @@ def _served_parts(definition: Object) -> tuple[object, ...]:
     )
 
 
-def _version(info: ResourceInfo, conversion: str) -> Served:
+def _version(info: ResourceInfo, conversion: str, known: frozenset[str]) -> Served:
     if "status" in info.subresources:
         rules = KindRules(
             info=info,
@@ -140,4 +143,4 @@ def _version(info: ResourceInfo, conversion: str) -> Served:
         rules = KindRules(info=info, generation=True, unconditional_update=False)
     kind = info.type
     storage = ResourceType(kind.group, info.storage_version, kind.kind, kind.plural, kind.namespaced)
-    return Served(rules, storage, conversion)
+    return Served(rules, storage, conversion=conversion, known_versions=known)

@@ -4,33 +4,51 @@ Upstream: apimachinery pkg/util/managedfields, apiserver pkg/endpoints/handlers/
 """
 
 from datetime import datetime
-from typing import Any
 
+from capi.kube import smd
 from capi.kube.types import Object
+from capi.server.registry.served import Served
+from capi.server.registry.target import Target
 
-try:
-    from capi.kube import smd
-except ImportError:
-    smd = None
-
-
-class MergeSchema:
-    """A kind's schema for merging, compiled at first use; without one, structure is deduced from the objects."""
-
-    def __init__(self, openapi: Object) -> None:
-        self._openapi = openapi or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        self._compiled: Any = None
-
-    @property
-    def compiled(self) -> Any:
-        if self._compiled is None:
-            self._compiled = smd.Schema.of(self._openapi)
-        return self._compiled
+_STATUS_AND_METADATA = smd.Reset(keep={**(smd.ONLY_STATUS.keep or {}), "f:metadata": {}})
 
 
-def updated(target: Any, old: Object | None, new: Object, now: datetime) -> Object:
-    return new
+def updated(target: Target, old: Object | None, new: Object, now: datetime) -> Object:
+    """`new` with managedFields as they are after a write that is not an apply; `old` None: it creates the object."""
+    served = target.served
+    return smd.update(
+        old,
+        new,
+        schema=served.merge_schema,
+        manager=target.manager,
+        api_version=served.type.api_version,
+        subresource=target.subresource,
+        now=now,
+        reset=_reset(served, target.subresource),
+        empty_resets=not served.custom,
+        versions=served.known_versions,
+    )
 
 
-def applied(target: Any, live: Object | None, config: Object, now: datetime) -> Object:
-    raise NotImplementedError
+def applied(target: Target, live: Object | None, config: Object, now: datetime) -> Object:
+    """`live` with the apply configuration merged in; `live` itself if nothing changes. Raises Conflict unless forced."""
+    served = target.served
+    return smd.apply(
+        live,
+        config,
+        schema=served.merge_schema,
+        manager=target.manager,
+        api_version=served.type.api_version,
+        subresource=target.subresource,
+        force=target.options.force,
+        now=now,
+        reset=_reset(served, target.subresource),
+        versions=served.known_versions,
+    )
+
+
+def _reset(served: Served, subresource: str) -> smd.Reset:
+    """Which fields a write to this (sub)resource never owns."""
+    if subresource == "status":
+        return smd.ONLY_STATUS if served.custom else _STATUS_AND_METADATA
+    return smd.NOT_STATUS if served.has_status else smd.NO_RESET

@@ -3,6 +3,7 @@
 Upstream: apiserver pkg/registry/generic/registry/store.go (deleteWithoutFinalizers, shouldDeleteDuringUpdate).
 """
 
+from capi.kube import smd
 from capi.kube.types import Key, Object
 from capi.server.store.interface import Entry, Store
 
@@ -24,24 +25,6 @@ def replace(store: Store, table: str, key: Key, obj: Object) -> Entry:
     return store.put(table, key, obj)
 
 
-def same(left: Object, right: Object) -> bool:
-    """Equal apart from resourceVersion and the times of managedFields."""
-    if left.keys() != right.keys():
-        return False
-    return all(value == right[name] for name, value in left.items() if name != "metadata") and _same_meta(
-        left["metadata"], right["metadata"]
-    )
-
-
-def _same_meta(left: Object, right: Object) -> bool:
-    skipped = ("resourceVersion", "managedFields")
-    if {k: v for k, v in left.items() if k not in skipped} != {k: v for k, v in right.items() if k not in skipped}:
-        return False
-    mine, theirs = left.get("managedFields") or (), right.get("managedFields") or ()
-    if mine is theirs:
-        return True
-    return len(mine) == len(theirs) and all(map(_same_entry, mine, theirs))
-
-
-def _same_entry(left: Object, right: Object) -> bool:
-    return {**left, "time": None} == {**right, "time": None}
+def same(old: Object, new: Object) -> bool:
+    """Whether `new` differs from `old` by nothing or by the times of managedFields alone."""
+    return smd.keep_times(old, new) is old

@@ -4,29 +4,38 @@ Objects are stored once, in the storage version, with `apiVersion` and `kind` fi
 resource without conversion (and a list item without type) is a matter of slicing bytes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
 import orjson
 
+from capi.kube import smd
 from capi.kube.errors import InternalError
 from capi.kube.types import GroupKind, Object, ResourceType
 from capi.server.registry import schema
 from capi.server.registry.builtin.rules import KindRules
 from capi.server.registry.interface import ResourceInfo
-from capi.server.registry.managed import MergeSchema
 from capi.server.store.interface import Entry
 
 
 class Served:
     """One resource in one version. Immutable apart from caches."""
 
-    def __init__(self, rules: KindRules, storage: ResourceType, conversion: str = "None") -> None:
+    def __init__(
+        self,
+        rules: KindRules,
+        storage: ResourceType,
+        *,
+        conversion: str = "None",
+        known_versions: Collection[str] | None = None,
+    ) -> None:
         self.info: ResourceInfo = rules.info
         self.type: ResourceType = rules.info.type
         self.rules = rules
         self.storage = storage
         self.conversion = conversion
+        self.known_versions = known_versions
+        """API versions whose managedFields entries are kept; None = all."""
         self.table: str = storage.qualified_plural
         self.custom: bool = not rules.info.builtin
         self.has_status: bool = "status" in rules.info.subresources
@@ -37,9 +46,9 @@ class Served:
         return schema.compile(self.info.schema) if self.info.schema else None
 
     @cached_property
-    def merge_schema(self) -> MergeSchema:
-        """For managedFields and apply."""
-        return MergeSchema(self.info.schema)
+    def merge_schema(self) -> smd.Schema:
+        """For managedFields and apply; without a schema, structure is deduced from the objects."""
+        return smd.Schema.of(self.info.schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
 
     def present(self, entry: Entry) -> tuple[Object, bytes]:
         """A stored object in this version, and its JSON."""

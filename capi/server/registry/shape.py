@@ -63,7 +63,11 @@ class Shaper:
         found: list[Cause] = []
         if served.custom and served.compiled is not None:
             status = target.subresource == "status"
-            found.extend(served.compiled.validate_status(obj, old) if status else served.compiled.validate(obj, old))
+            found.extend(
+                served.compiled.validate_status(obj, old)
+                if status and old is not None
+                else served.compiled.validate(obj, old)
+            )
         found.extend(served.rules.validate(obj, old))
         return found
 

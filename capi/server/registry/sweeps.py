@@ -75,7 +75,7 @@ class NamespaceSweeper:
             changed = namespaces.finalized(entry.object)
         else:
             return
-        if not persist.same(changed, entry.object):
+        if not persist.same(entry.object, changed):
             persist.replace(self._store, NAMESPACES, key, changed)
 
     def _remaining(self, tables: list[Served], name: str) -> tuple[Counter[str], Counter[str]]:

@@ -177,7 +177,7 @@ class Writer:
     def _finish(self, target: Target, entry: Entry, old: Object, new: Object) -> Outcome:
         served, store = target.served, self._store
         outdated = entry.object["apiVersion"] != served.storage.api_version
-        if persist.same(new, old) and not outdated and not persist.deletion_complete(target.table, old):
+        if persist.same(old, new) and not outdated and not persist.deletion_complete(target.table, old):
             return self._outcome(target, entry)
         if target.options.dry_run:
             return Outcome(new, entry.revision)
@@ -234,10 +234,12 @@ class Writer:
         if target.subresource == "scale":
             raise BadRequest("server-side apply to the scale subresource is not supported; use a merge patch")
         live = served.present(entry)[0]
-        merged = managed.applied(target, live, config, now)
-        meta = config.get("metadata") or {}
-        if revision := meta.get("resourceVersion"):
-            merged = {**merged, "metadata": {**merged["metadata"], "resourceVersion": revision}}
+        sent = config.get("metadata") or {}
+        self._check_preconditions(target, {"resourceVersion": str(entry.revision), **sent}, entry)
+        untouched = {k: v for k, v in sent.items() if k not in ("resourceVersion", "uid")}
+        merged = managed.applied(target, live, {**config, "metadata": untouched}, now)
+        if merged is live:
+            return self._outcome(target, entry)
         decoded = self._shaper.decoded(target, merged)
         return self._replace(target, entry, decoded, applied=True)
 
