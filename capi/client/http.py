@@ -190,6 +190,8 @@ class HttpTransport:
             raise TransportError(f"{server}: its certificate is not trusted: {error.verify_message}") from error
         except TransportError as error:
             raise type(error)(f"{server}: {error.message}") from error
+        except ConnectionRefusedError as error:
+            raise TransportError(f"{server}: connection refused; does the API server run?") from error
         except OSError as error:
             raise TransportError(f"{server}: {error.strerror or error}") from error
 
