@@ -1,0 +1,140 @@
+"""What a pass over one Machine does. Pure.
+
+Upstream: internal/controllers/machine/{machine_controller,machine_controller_phases,machine_controller_noderef}.go.
+"""
+
+from datetime import datetime, timedelta
+
+from capi import contract
+from capi.api.core import labels
+from capi.api.core.conditions import DELETING
+from capi.api.core.v1beta2 import Cluster
+from capi.controllers import owners
+from capi.controllers.core.machine import deletion
+from capi.controllers.core.machine.scope import Scope
+from capi.controllers.core.machine.status import status_of
+from capi.controllers.core.nodes import machine_node_patch
+from capi.controllers.core.objects import Found
+from capi.kube import conditions
+from capi.kube.errors import CapiError, ContractError
+from capi.kube.types import Object
+from capi.runtime.plan import Apply, Event, Plan, Write, target
+
+MANAGER = "capi-machine"
+
+
+def plan(seen: Scope, now: datetime) -> Plan:
+    """Adopt, inspect, tell; or, for a Machine being deleted, the next stage of its end."""
+    if seen.machine.deleting:
+        return _ending(seen, now)
+    if seen.cluster is None:
+        message = f"Cluster {seen.machine.spec.cluster_name} does not exist"
+        return Plan(events=(Event("ClusterNotFound", message, "Warning"),))
+    writes: list[Write] = []
+    problems = [found.error for found in (seen.infra, seen.bootstrap) if found.error is not None]
+    for found in (seen.infra, seen.bootstrap):
+        problems += _adopt(seen, found, writes)
+    if not seen.in_pool:
+        writes.append(Apply(target(seen.machine), own_fields(seen, seen.cluster), must_exist=True))
+    writes += node_writes(seen, seen.cluster)
+    observed = status_of(seen, None, now)
+    return Plan(
+        writes=writes,
+        status=observed.status,
+        events=_events(seen),
+        requeue_after=observed.requeue_after,
+        error=problems[0] if problems else None,
+    )
+
+
+def _adopt(seen: Scope, found: Found, writes: list[Write]) -> list[CapiError]:
+    """Become the controller of a provider object that is not being deleted."""
+    obj = found.usable
+    if obj is None:
+        return []
+    try:
+        writes.append(owners.adoption(obj, seen.machine, seen.machine.spec.cluster_name, controller=True))
+    except ContractError as error:
+        return [error]
+    return []
+
+
+def own_fields(seen: Scope, cluster: Cluster) -> Object:
+    """What this controller owns of a Machine outside a pool: membership, and what its providers report."""
+    machine = seen.machine
+    adopted = machine.metadata.controller is not None or any(
+        name in machine.metadata.labels for name in (labels.SET_NAME, labels.CONTROL_PLANE_NAME)
+    )
+    refs = () if adopted else (owners.reference(cluster),)
+    body: Object = {"metadata": owners.membership(machine.spec.cluster_name, *refs)}
+    spec = {**_reported(seen), **_data_secret(seen)}
+    return {**body, "spec": spec} if spec else body
+
+
+def _reported(seen: Scope) -> Object:
+    """providerID as the infrastructure says; once set it stays."""
+    infra = seen.infra.usable
+    reported = contract.provider_id(infra) if infra is not None and seen.provisioned_now else ""
+    value = reported or seen.machine.spec.provider_id
+    return {"providerID": value} if value else {}
+
+
+def _data_secret(seen: Scope) -> Object:
+    """The Secret that the bootstrap config made; once set it is never changed again."""
+    bootstrap = seen.machine.spec.bootstrap
+    if bootstrap.config_ref is None:
+        return {}
+    name = bootstrap.data_secret_name
+    config = seen.bootstrap.usable
+    if not name and config is not None and contract.data_secret_created(config):
+        name = contract.data_secret_name(config)
+    return {"bootstrap": {"dataSecretName": name}} if name else {}
+
+
+def node_writes(seen: Scope, cluster: Cluster) -> list[Write]:
+    """Everything the Node has to know, in one patch."""
+    if seen.node is None:
+        return []
+    infra = seen.infra.obj
+    interruptible = infra is not None and contract.interruptible(infra)
+    patch = machine_node_patch(seen.node, cluster, seen.machine, seen.owner, interruptible=interruptible)
+    return [patch] if patch is not None else []
+
+
+def _ending(seen: Scope, now: datetime) -> Plan:
+    stage = deletion.stage(seen, now)
+    observed = status_of(seen, stage, now)
+    due = [after for after in (stage.requeue_after, observed.requeue_after) if after is not None]
+    return Plan(
+        writes=stage.writes,
+        status=observed.status,
+        finalized=stage.finalized,
+        events=_stage_events(seen, stage),
+        requeue_after=max(min(due), timedelta()) if due else None,
+        error=stage.error,
+    )
+
+
+def _stage_events(seen: Scope, stage: deletion.Stage) -> tuple[Event, ...]:
+    before = conditions.get(seen.machine.status.conditions, DELETING)
+    if before is not None and before.status == "True" and before.reason == stage.reason:
+        return ()
+    return (Event(stage.reason, stage.message or "Machine is being deleted"),)
+
+
+def _events(seen: Scope) -> tuple[Event, ...]:
+    machine, node = seen.machine, seen.node
+    found: list[Event] = []
+    if node is not None and machine.status.node_ref is None:
+        found.append(Event("SuccessfulSetNodeRef", node.name))
+    if node is not None and _newly_interruptible(seen, node.metadata.labels):
+        found.append(Event("SuccessfulSetInterruptibleNodeLabel", node.name))
+    if len(seen.nodes) > 1:
+        names = ", ".join(sorted(node.name for node in seen.nodes)[:3])
+        found.append(Event("DuplicateProviderID", f"Nodes {names} have providerID {seen.provider_id}", "Warning"))
+    return tuple(found)
+
+
+def _newly_interruptible(seen: Scope, present: dict[str, str]) -> bool:
+    infra = seen.infra.obj
+    return infra is not None and contract.interruptible(infra) and labels.INTERRUPTIBLE not in present

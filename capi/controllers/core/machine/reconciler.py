@@ -1,0 +1,156 @@
+"""The Machine controller.
+
+Wakes on: the Machine, its infrastructure and bootstrap objects (by reference, so that one that appears later counts), its
+Node (by provider ID), its Cluster's readiness, deletion and connection, and its pool's template version.
+Upstream: internal/controllers/machine/machine_controller.go.
+Differs: one write of the status per pass; no polling.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from capi.api.builtin import Node
+from capi.api.core import finalizers, labels
+from capi.api.core.conditions import REMOTE_CONNECTION_PROBE
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.controllers import pause
+from capi.controllers.core import indexes, nodes
+from capi.controllers.core.machine.plan import MANAGER, plan
+from capi.controllers.core.machine.scope import Scope, is_pooled, provider_id
+from capi.controllers.core.objects import ABSENT, Found, look_up, value_of
+from capi.kube import conditions
+from capi.kube.objects import Unstructured
+from capi.kube.types import Key
+from capi.runtime.plan import ClusterKey, Plan
+from capi.runtime.reader import Reader
+from capi.runtime.watches import AnyWatch, Connections, External, Watch, Workload
+
+
+class MachineReconciler:
+    """Makes a Machine out of an instance, and an orderly end of it."""
+
+    kind: type[Machine] = Machine
+    manager: ClassVar[str] = MANAGER
+    finalizer: ClassVar[str | None] = finalizers.MACHINE
+
+    def __init__(self) -> None:
+        self.watches: Sequence[AnyWatch] = (
+            Watch(Machine, indexes=indexes.MACHINE),
+            Watch(Cluster, keys=_of_cluster, changed=cluster_matters),
+            Watch(MachinePool, keys=_of_pool, changed=_template_changed),
+            External(keys=_of_external, label_indexes=(labels.CLUSTER_NAME, labels.POOL_NAME)),
+            Workload(Node, keys=_of_node, changed=node_matters, indexes=indexes.NODE),
+            Connections(keys=_of_connection),
+        )
+
+    def paused(self, obj: Machine, reader: Reader) -> Sequence[str]:
+        return pause.causes(obj, reader.get(Cluster, obj.spec.cluster_name, obj.namespace))
+
+    async def reconcile(self, obj: Machine, reader: Reader, now: datetime) -> Plan:
+        return plan(await observe(obj, reader), now)
+
+
+async def observe(machine: Machine, reader: Reader) -> Scope:
+    """Read the caches; nothing here waits but for the first read of a provider kind."""
+    namespace, name = machine.namespace, machine.spec.cluster_name
+    cluster = reader.get(Cluster, name, namespace)
+    infra = await look_up(reader, machine.spec.infrastructure_ref, namespace)
+    bootstrap = await look_up(reader, machine.spec.bootstrap.config_ref, namespace)
+    control_plane, planes = ABSENT, 0
+    if machine.deleting and cluster is not None and not cluster.deleting:
+        control_plane, planes = await _control_plane(cluster, reader)
+    connection = reader.workload(ClusterKey(namespace, name))
+    found: Sequence[Node] = ()
+    if connection is not None:
+        wanted = provider_id(machine, infra.obj)
+        if wanted:
+            found = connection.index(Node, "providerID", wanted)
+        elif machine.deleting and machine.status.node_ref is not None:
+            known = connection.get(Node, machine.status.node_ref.name)
+            found = (known,) if known is not None else ()
+    return Scope(
+        machine=machine,
+        cluster=cluster,
+        pool=_pool(machine, reader),
+        infra=infra,
+        bootstrap=bootstrap,
+        control_plane=control_plane,
+        control_plane_machines=planes,
+        connected=connection is not None,
+        nodes=tuple(found),
+    )
+
+
+async def _control_plane(cluster: Cluster, reader: Reader) -> tuple[Found, int]:
+    found = await look_up(reader, cluster.spec.control_plane_ref, cluster.namespace)
+    machines = reader.index(Machine, "controlPlaneOf", indexes.cluster_value(cluster.namespace, cluster.name))
+    return found, sum(not machine.deleting for machine in machines)
+
+
+def _pool(machine: Machine, reader: Reader) -> MachinePool | None:
+    """The pool of a pool's Machine, by its controller reference, else by its label."""
+    if not is_pooled(machine):
+        return None
+    ref = machine.metadata.controller
+    if ref is not None:
+        return reader.get(MachinePool, ref.name, machine.namespace) if ref.kind == "MachinePool" else None
+    return indexes.pool_by_label(reader, machine.namespace, machine.metadata.labels.get(labels.POOL_NAME, ""))
+
+
+def _of_cluster(cluster: Cluster, reader: Reader) -> Iterable[Key]:
+    return [m.key for m in reader.index(Machine, "cluster", indexes.cluster_value(cluster.namespace, cluster.name))]
+
+
+def _of_connection(cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
+    return [m.key for m in reader.index(Machine, "cluster", indexes.cluster_value(*cluster))]
+
+
+def _of_pool(pool: MachinePool, reader: Reader) -> Iterable[Key]:
+    return [m.key for m in reader.index(Machine, "pool", indexes.pool_value(pool.namespace, pool.name))]
+
+
+def _of_external(obj: Unstructured, reader: Reader) -> Iterable[Key]:
+    return [m.key for m in reader.index(Machine, "reference", value_of(obj))]
+
+
+def _of_node(node: Node, cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
+    """The Machines of this cluster with the Node's provider ID or name; of another cluster never."""
+    found = [
+        *(reader.index(Machine, "providerID", node.spec.provider_id) if node.spec.provider_id else ()),
+        *reader.index(Machine, "nodeRef", indexes.cluster_value(cluster.namespace, cluster.name, node.name)),
+    ]
+    return {m.key for m in found if (m.namespace, m.spec.cluster_name) == cluster}
+
+
+def cluster_matters(old: Cluster, new: Cluster) -> bool:
+    """Whether a change of a Cluster concerns its Machines."""
+    return _cluster_facts(old) != _cluster_facts(new)
+
+
+def _cluster_facts(cluster: Cluster) -> tuple[Any, ...]:
+    probe = conditions.get(cluster.status.conditions, REMOTE_CONNECTION_PROBE)
+    return (
+        cluster.metadata.uid,
+        cluster.deleting,
+        bool(cluster.spec.paused),
+        cluster.status.initialization,
+        (probe.status, probe.message if probe.status != "True" else "") if probe is not None else None,
+    )
+
+
+def node_matters(old: Node, new: Node) -> bool:
+    """Whether a change of a Node concerns its Machine; a heartbeat does not."""
+    return (
+        old.metadata.uid != new.metadata.uid
+        or old.spec.provider_id != new.spec.provider_id
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.annotations != new.metadata.annotations
+        or old.spec.taints != new.spec.taints
+        or old.status.node_info != new.status.node_info
+        or nodes.condition_facts(old) != nodes.condition_facts(new)
+    )
+
+
+def _template_changed(old: MachinePool, new: MachinePool) -> bool:
+    return old.spec.template.spec.version != new.spec.template.spec.version or old.metadata.uid != new.metadata.uid

@@ -1,0 +1,134 @@
+"""What Cluster API writes on the Nodes of a workload cluster: whose they are, and what their Machine passes on.
+
+All of it is one patch, guarded by the Node's resourceVersion because a Node's taints are one list with several writers.
+Upstream: internal/controllers/machine/machine_controller_noderef.go (patchNode).
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from capi.api.builtin import Node
+from capi.api.builtin.core import Taint
+from capi.api.core import annotations, labels, taints
+from capi.api.core.v1beta2 import Cluster, Machine
+from capi.kube.objects import to_wire
+from capi.kube.types import Object
+from capi.runtime.plan import ClusterKey, Patch, target
+
+_ROLE_DOMAIN = labels.NODE_ROLE_PREFIX
+_LABEL_DOMAINS = (labels.NODE_RESTRICTION_DOMAIN, labels.MANAGED_NODE_DOMAIN)
+
+
+class Owner(NamedTuple):
+    """Who owns a Node's instance: the kind and name of the Machine's controller, or of the pool itself."""
+
+    kind: str = ""
+    name: str = ""
+
+
+def in_domain(key: str, domain: str) -> bool:
+    """`key` is in `domain` or in a subdomain of it."""
+    prefix, slash, _ = key.partition("/")
+    return bool(slash) and (prefix == domain or prefix.endswith("." + domain))
+
+
+def passed_labels(machine: Machine) -> dict[str, str]:
+    """The Machine's labels that belong on its Node."""
+    return {
+        key: value
+        for key, value in machine.metadata.labels.items()
+        if key.partition("/")[0] == _ROLE_DOMAIN or any(in_domain(key, domain) for domain in _LABEL_DOMAINS)
+    }
+
+
+def passed_annotations(machine: Machine) -> dict[str, str]:
+    """The Machine's annotations that belong on its Node."""
+    return {k: v for k, v in machine.metadata.annotations.items() if in_domain(k, labels.MANAGED_NODE_DOMAIN)}
+
+
+def ownership(cluster: Cluster, owner: Owner) -> dict[str, str]:
+    """Annotations that say whose a Node is."""
+    found = {annotations.NODE_CLUSTER_NAME: cluster.name, annotations.NODE_CLUSTER_NAMESPACE: cluster.namespace}
+    if owner.kind:
+        found |= {annotations.NODE_OWNER_KIND: owner.kind, annotations.NODE_OWNER_NAME: owner.name}
+    return found
+
+
+def pool_node_patch(node: Node, cluster: Cluster, pool: str) -> Patch | None:
+    """What a pool without Machines writes on a Node of its own; None if it is there."""
+    return _patch(node, cluster, {}, dict(ownership(cluster, Owner("MachinePool", pool))))
+
+
+def machine_node_patch(
+    node: Node, cluster: Cluster, machine: Machine, owner: Owner, *, interruptible: bool = False
+) -> Patch | None:
+    """What a Machine writes on its Node; None if it is there. What it passed on before and no longer has is removed."""
+    wanted_labels, wanted_annotations = passed_labels(machine), passed_annotations(machine)
+    marks: dict[str, str | None] = {
+        **ownership(cluster, owner),
+        annotations.NODE_MACHINE: machine.name,
+        annotations.NODE_LABELS_FROM_MACHINE: _tracking(wanted_labels),
+        annotations.NODE_ANNOTATIONS_FROM_MACHINE: _tracking(wanted_annotations),
+        **wanted_annotations,
+    }
+    new_labels: dict[str, str | None] = dict(wanted_labels)
+    if interruptible:
+        new_labels[labels.INTERRUPTIBLE] = ""
+    for key in _tracked(node, annotations.NODE_LABELS_FROM_MACHINE) - wanted_labels.keys():
+        new_labels[key] = None
+    for key in _tracked(node, annotations.NODE_ANNOTATIONS_FROM_MACHINE) - wanted_annotations.keys():
+        marks[key] = None
+    return _patch(node, cluster, new_labels, marks)
+
+
+def uninitialized(taint: Taint) -> bool:
+    """The taint that bootstrap puts on a Node until its labels are right."""
+    return taint.key == taints.UNINITIALIZED and taint.effect == "NoSchedule"
+
+
+def _patch(
+    node: Node, cluster: Cluster, new_labels: Mapping[str, str | None], marks: Mapping[str, str | None]
+) -> Patch | None:
+    metadata: Object = {}
+    for name, current, wanted in (
+        ("labels", node.metadata.labels, new_labels),
+        ("annotations", node.metadata.annotations, marks),
+    ):
+        changed = _changes(current, wanted)
+        if changed:
+            metadata[name] = changed
+    body: Object = {}
+    left = [to_wire(taint) for taint in node.spec.taints if not uninitialized(taint)]
+    if len(left) < len(node.spec.taints):
+        body["spec"] = {"taints": left or None}
+    if not metadata and not body:
+        return None
+    body["metadata"] = {**metadata, "resourceVersion": node.metadata.resource_version}
+    return Patch(target(node, ClusterKey(cluster.namespace, cluster.name)), body)
+
+
+def _changes(current: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, Any]:
+    return {k: v for k, v in wanted.items() if (k in current if v is None else current.get(k) != v)}
+
+
+def _tracking(passed: Mapping[str, str]) -> str:
+    return ",".join(sorted(passed))
+
+
+def _tracked(node: Node, annotation: str) -> set[str]:
+    return {key for key in node.metadata.annotations.get(annotation, "").split(",") if key}
+
+
+def ready(node: Node) -> bool:
+    """The kubelet says that it is Ready."""
+    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+
+
+def provider_ids(node: Node) -> tuple[str, ...]:
+    """Index function: Nodes by their full provider ID; parts of it mean nothing."""
+    return (node.spec.provider_id,) if node.spec.provider_id else ()
+
+
+def condition_facts(node: Node) -> list[tuple[str, str, str, str]]:
+    """Conditions without the times that every heartbeat moves."""
+    return [(c.type, c.status, c.reason, c.message) for c in node.status.conditions]

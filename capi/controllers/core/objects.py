@@ -1,0 +1,62 @@
+"""Provider objects that a pass has looked up: there, not there, or unreadable."""
+
+from dataclasses import dataclass
+
+from capi.api.core.v1beta2 import ContractRef
+from capi.kube.errors import CapiError, ContractError
+from capi.kube.objects import Unstructured
+from capi.runtime.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of a reference. At most one of `obj` and `error` is set; neither: the object does not exist."""
+
+    ref: ContractRef | None = None
+    obj: Unstructured | None = None
+    error: CapiError | None = None
+
+    @property
+    def missing(self) -> bool:
+        """There is a reference, and certainly nothing behind it."""
+        return self.ref is not None and self.obj is None and self.error is None
+
+    @property
+    def gone(self) -> bool:
+        """Certainly nothing is there: no reference, or nothing behind it."""
+        return self.obj is None and self.error is None
+
+    @property
+    def usable(self) -> Unstructured | None:
+        """The object, unless it is being deleted."""
+        return None if self.obj is None or self.obj.deleting else self.obj
+
+    def __str__(self) -> str:
+        return f"{self.ref.kind} {self.ref.name}" if self.ref else "nothing"
+
+
+ABSENT = Found()
+
+
+async def look_up(reader: Reader, ref: ContractRef | None, namespace: str) -> Found:
+    """Follow a reference; a broken contract (no CRD, no label) is kept as an error, for the condition to say so."""
+    if ref is None or not ref.name:
+        return ABSENT
+    try:
+        return Found(ref, await reader.external(ref.group_kind, ref.name, namespace))
+    except ContractError as error:
+        return Found(ref, error=error)
+
+
+def ref_value(namespace: str, group: str, kind: str, name: str) -> str:
+    """How references are filed in the indexes by reference."""
+    return f"{kind}.{group}/{namespace}/{name}"
+
+
+def ref_values(namespace: str, *refs: ContractRef | None) -> list[str]:
+    return [ref_value(namespace, ref.api_group, ref.kind, ref.name) for ref in refs if ref is not None]
+
+
+def value_of(obj: Unstructured) -> str:
+    """Under which value the referrers of `obj` are filed."""
+    return ref_value(obj.namespace, obj.resource.group, obj.resource.kind, obj.name)
