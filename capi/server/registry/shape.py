@@ -7,6 +7,7 @@ from capi.kube.types import Object
 from capi.server.registry import refusals
 from capi.server.registry.admission import Admission
 from capi.server.registry.metadata import deduplicated_owners, normalised, warnings
+from capi.server.registry.schema import CompiledSchema
 from capi.server.registry.target import Target
 
 
@@ -16,16 +17,18 @@ class Shaper:
     def __init__(self, admission: Sequence[Admission]) -> None:
         self._admission = admission
 
-    def decoded(self, target: Target, obj: Object, *, patch: str = "") -> Object:
-        """An object with its type, well-formed metadata and defaults, without unknown fields."""
+    def decoded(self, target: Target, obj: Object, *, base: Object | None = None, patch: str = "") -> Object:
+        """An object with its type, well-formed metadata and defaults, without unknown fields.
+
+        `base` is the object it was made from by a patch: members that are still the same (identical, not just equal)
+        were looked at when they were stored and are not again.
+        """
         unknown: list[str] = []
         obj = normalised(target.served, obj, unknown)
         compiled = target.served.compiled
         if compiled is not None:
             self._check_types(target, obj, patch)
-            obj, more = compiled.prune(obj)
-            unknown.extend(more)
-            obj = compiled.default(obj)
+            obj = _pruned_and_defaulted(compiled, obj, base or {}, unknown)
         target.note_unknown(unknown, patch=patch)
         return target.served.rules.default(obj)
 
@@ -61,7 +64,7 @@ class Shaper:
     def _rules(self, target: Target, obj: Object, old: Object | None) -> Sequence[Cause]:
         served = target.served
         found: list[Cause] = []
-        if served.custom and served.compiled is not None:
+        if served.custom and served.compiled is not None and not _only_metadata_differs(obj, old):
             status = target.subresource == "status"
             found.extend(
                 served.compiled.validate_status(obj, old)
@@ -80,6 +83,24 @@ class Shaper:
                 raise refusals.bad_patch(patch, text)
             kind = served.type
             raise BadRequest(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {text}')
+
+
+def _pruned_and_defaulted(compiled: CompiledSchema, obj: Object, base: Object, unknown: list[str]) -> Object:
+    """The members that are not `base`'s, pruned and defaulted; metadata is taken care of elsewhere."""
+    settled = {name for name in base if name == "metadata" or obj.get(name) is base[name]} | {"metadata"}
+    part = {name: value for name, value in obj.items() if name not in settled or name in ("apiVersion", "kind")}
+    part, more = compiled.prune(part)
+    unknown.extend(more)
+    part = compiled.default(part)
+    kept = {name: value for name, value in obj.items() if name in settled or name in part}
+    return {**kept, **{name: value for name, value in part.items() if name not in settled}}
+
+
+def _only_metadata_differs(obj: Object, old: Object | None) -> bool:
+    """All else was valid when it was stored, and stays as it is."""
+    if old is None or obj.keys() != old.keys():
+        return False
+    return all(value is old[name] for name, value in obj.items() if name not in ("metadata", "apiVersion", "kind"))
 
 
 def deduplicate_owners(target: Target, obj: Object) -> Object:

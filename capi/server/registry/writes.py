@@ -210,7 +210,7 @@ class Writer:
         patched = patches.patched(current, patch_type, body, schema=target.served.info.schema)
         if patched is current:
             return self._outcome(target, entry)
-        decoded = self._shaper.decoded(target, patched, patch=body.decode("utf-8", "replace"))
+        decoded = self._shaper.decoded(target, patched, base=current, patch=body.decode("utf-8", "replace"))
         target.check_name(decoded)
         return self._replace(target, entry, decoded)
 
@@ -240,7 +240,7 @@ class Writer:
         merged = managed.applied(target, live, {**config, "metadata": untouched}, now)
         if merged is live:
             return self._outcome(target, entry)
-        decoded = self._shaper.decoded(target, merged)
+        decoded = self._shaper.decoded(target, merged, base=live)
         return self._replace(target, entry, decoded, applied=True)
 
     def _apply_new(self, target: Target, config: Object, now: datetime) -> Outcome:
