@@ -27,7 +27,7 @@ def allowed(live: Object, schema: Schema, api_version: str) -> FieldSet | None:
         applied = orjson.loads(text)
         if applied.get("apiVersion") != api_version:
             return None
-        owned = typed.field_set(applied, schema.root)
+        owned = typed.config_set(applied, schema.root)
     except (ValueError, AttributeError):
         return None
     changes = compare(applied, live, schema.root)

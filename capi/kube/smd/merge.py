@@ -120,12 +120,30 @@ def _elements(items: list[Any], node: Node) -> list[str]:
 def prune(value: Object, node: Node, last: FieldSet, keep: FieldSet) -> Object:
     """`value` without what is in `last` (owned before) but not in `keep` (owned now, by anyone).
 
-    A container of which nothing is kept goes as a whole. `metadata` itself always stays.
+    A container of which nothing is kept goes as a whole; one that is kept but empty becomes null (see `without_emptied`).
+    `metadata` and its name always stay.
     """
     if "f:metadata" in last:
-        keep = {**keep, "f:metadata": {".": _NOTHING, **keep.get("f:metadata", _NOTHING)}}
-    pruned = _prune_map(value, node, last, keep, False)
-    return {} if pruned is _GONE else pruned
+        keep = {**keep, "f:metadata": {"f:name": _NOTHING, **keep.get("f:metadata", _NOTHING)}}
+    return _prune_map(value, node, last, keep, False) or {}
+
+
+def without_emptied(pruned: Json, before: Json, last: FieldSet) -> Any:
+    """`pruned` without the nulls that pruning has left in place of containers of `before`."""
+    if pruned is before or type(pruned) is not type(before):
+        return pruned
+    if isinstance(pruned, list):
+        return [without_emptied(item, item, last) for item in pruned if item is not None]
+    result = dict(pruned)
+    for element, below in last.items():
+        name = element[2:]
+        if name not in pruned or pruned[name] is before[name]:
+            continue
+        if pruned[name] is None:
+            del result[name]
+        else:
+            result[name] = without_emptied(pruned[name], before[name], below)
+    return result
 
 
 def _prune(value: Json, node: Node, last: FieldSet, keep: FieldSet, inside: bool) -> Any:
@@ -144,8 +162,11 @@ def _prune_map(value: Object, node: Node, last: FieldSet, keep: FieldSet, inside
             continue
         declared = name in node.fields
         kept = keep.get(element, _NOTHING)
-        is_kept = element in keep and (declared or is_member(kept))
-        left = _prune_member(value[name], node.member(name), (was, declared or is_member(was)), (kept, is_kept), inside)
+        is_kept = element in keep and (is_member(kept) or declared)
+        if declared and is_kept and _hollow(value[name], node.fields[name], kept):
+            is_kept = False
+        was_owned = (declared and not _untracked(value[name], node.fields[name])) or (not declared and is_member(was))
+        left = _prune_member(value[name], node.member(name), (was, was_owned), (kept, is_kept), inside)
         if left is value[name]:
             continue
         result = dict(value) if result is None else result
@@ -153,9 +174,32 @@ def _prune_map(value: Object, node: Node, last: FieldSet, keep: FieldSet, inside
             del result[name]
         else:
             result[name] = left
-    if result is None:
-        return value
-    return result or _GONE
+    return value if result is None else result or None
+
+
+def _untracked(value: Json, node: Node) -> bool:
+    """True for what no configuration can own: an empty granular list, or a granular map of nothing else."""
+    if not isinstance(value, dict | list) or node.leaf(value):
+        return False
+    if not value or isinstance(value, list):
+        return value == []
+    return all(name in node.fields and _untracked(item, node.fields[name]) for name, item in value.items())
+
+
+def _hollow(value: Json, node: Node, kept: FieldSet) -> bool:
+    """True if all that would be kept of a granular map is untracked, so that the map itself is not seen either."""
+    if type(value) is not dict or node.leaf(value):
+        return False
+    left = False
+    for name, item in value.items():
+        kind = node.fields.get(name)
+        if kind is not None and _untracked(item, kind):
+            left = True
+        elif (below := kept.get("f:" + name)) is not None and (kind is not None or is_member(below)):
+            if kind is None or not _hollow(item, kind, below):
+                return False
+            left = True
+    return left
 
 
 def _prune_list(value: list[Any], node: Node, last: FieldSet, keep: FieldSet, inside: bool) -> Any:
@@ -172,9 +216,7 @@ def _prune_list(value: list[Any], node: Node, last: FieldSet, keep: FieldSet, in
         changed = changed or left is not item
         if left is not _GONE:
             result.append(left)
-    if not changed:
-        return value
-    return result or _GONE
+    return (result or None) if changed else value
 
 
 def _prune_member(

@@ -15,11 +15,16 @@ class Mismatch(ValueError):
     """The value does not fit its type; `errors` says where."""
 
 
-def field_set(value: Json, node: Node) -> FieldSet:
+def config_set(config: Object, node: Node) -> FieldSet:
     """The fields an apply configuration mentions: leaves, list items, members of open maps; not the structs around them.
 
     Raises Mismatch when the value does not fit (call `errors` for the reasons).
     """
+    return _field_set(config, node) or MEMBER
+
+
+def _field_set(value: Json, node: Node) -> FieldSet | None:
+    """The set below a value; None if nothing is owned in it (an empty granular list, or a map of such)."""
     if type(value) is dict:
         if not node.is_map:
             raise Mismatch
@@ -39,7 +44,7 @@ def field_set(value: Json, node: Node) -> FieldSet:
     return MEMBER
 
 
-def _map_set(value: Object, node: Node) -> FieldSet:
+def _map_set(value: Object, node: Node) -> FieldSet | None:
     result: FieldSet = {}
     fields = node.fields
     for name, item in value.items():
@@ -47,15 +52,15 @@ def _map_set(value: Object, node: Node) -> FieldSet:
         kind = declared or node.element
         if kind is None:
             raise Mismatch
-        below = field_set(item, kind)
+        below = _field_set(item, kind)
         if below:
             result["f:" + name] = below if declared else {".": MEMBER, **below}
-        elif item != [] or kind.leaf(item) or not declared:
-            result["f:" + name] = MEMBER  # an empty granular list is owned by nobody
-    return result
+        elif below is not None or not declared:
+            result["f:" + name] = MEMBER
+    return result if result or not value else None
 
 
-def _list_set(value: list[Any], node: Node) -> FieldSet:
+def _list_set(value: list[Any], node: Node) -> FieldSet | None:
     result: FieldSet = {}
     items = node.items
     assert items is not None
@@ -66,9 +71,9 @@ def _list_set(value: list[Any], node: Node) -> FieldSet:
             raise Mismatch from error
         if name in result:
             raise Mismatch
-        below = field_set(item, items)
+        below = _field_set(item, items)
         result[name] = {".": MEMBER, **below} if below else MEMBER
-    return result
+    return result or None
 
 
 def _check(value: Json, node: Node) -> None:

@@ -15,7 +15,7 @@ from capi.kube.smd.compare import Comparison, compare
 from capi.kube.smd.conflicts import ApplyConflict
 from capi.kube.smd.fields import FieldSet
 from capi.kube.smd.managed import Entry, Managed, Manager
-from capi.kube.smd.merge import merge, prune
+from capi.kube.smd.merge import merge, prune, without_emptied
 from capi.kube.smd.schema import Schema
 from capi.kube.types import Json, Object
 
@@ -79,7 +79,7 @@ def apply(  # noqa: PLR0913 - all of them are the request's
         schema, managed.applier(manager, subresource), api_version, _reset(reset), times.format(now), force, versions
     )  # fmt: skip
     try:
-        owned = typed.field_set(config, schema.root)
+        owned = typed.config_set(config, schema.root)
     except typed.Mismatch:
         raise _misfit(config, schema) from None
     if live is None:
@@ -115,11 +115,11 @@ def _applied(live: Object, config: Object, owned: FieldSet, entries: Managed, wr
     last = entries.get(write.manager)
     kept = owned if last is None or last.fields != owned else last.fields
     others = {m: e for m, e in entries.items() if m != write.manager}
-    if last is not None and kept is not last.fields and (dropped := fields.difference(last.fields, owned)):
-        new = _pruned(merged, last.fields, owned, others, schema) if dropped else merged
-    else:
-        new = merged
+    drops = last is not None and kept is not last.fields and bool(fields.difference(last.fields, owned))
+    new = _pruned(merged, last.fields, owned, others, schema) if drops and last is not None else merged
     after = _others(others, compare(live, new, schema.root), write)
+    if drops and last is not None:
+        new = without_emptied(new, merged, last.fields)
     if kept:
         after[write.manager] = _own_entry(last, kept, write, changed=new is not live)
     return managed.attach(new, after, live["metadata"].get("managedFields"))
