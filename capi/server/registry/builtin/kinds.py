@@ -13,6 +13,7 @@ from capi.server.registry import crd
 from capi.server.registry.builtin import catalog, core, events, names, pods, tables
 from capi.server.registry.builtin.rules import KindRules, drop_status, keep_status
 from capi.server.registry.interface import ResourceInfo
+from capi.server.registry.schema import definition
 
 _CORE_EVENT = ResourceType("", "v1", "Event", "events")
 _STATUS: dict[str, Any] = {"prepare_create": drop_status, "prepare_update": keep_status}
@@ -67,6 +68,7 @@ _RULES: Mapping[tuple[str, str], dict[str, Any]] = {
         "default": crd.default,
         "prepare_create": crd.create,
         "prepare_update": crd.update,
+        "validate": definition.validate,
     },
 }
 _SELECTABLE: Mapping[tuple[str, str], tuple[str, ...]] = {

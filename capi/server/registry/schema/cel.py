@@ -80,7 +80,7 @@ def _compile(text: str, type_: str, *, optional_old: bool, allow_optional: bool)
 
 @lru_cache(maxsize=256)
 def _environment(type_: str, optional_old: bool, allow_optional: bool) -> Any:
-    own = cel.Type(type_)
+    own = _type(type_)
     variables = {"self": own}
     if optional_old:
         variables |= {_HAS_OLD: cel.Type.BOOL, _OLD: cel.Type.DYN}
@@ -110,6 +110,15 @@ def _type_name(schema: Object) -> str:
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"map(string, {_type_name(schema['additionalProperties'])})"
     return _SCALARS.get(str(kind), "dyn")
+
+
+def _type(name: str) -> Any:
+    """The engine's type for a name made by `_type_name`."""
+    if name.startswith("list("):
+        return cel.Type.List(_type(name[5:-1]))
+    if name.startswith("map("):
+        return cel.Type.Map(cel.Type.STRING, _type(name.partition(", ")[2][:-1]))
+    return getattr(cel.Type, name.upper())
 
 
 def _compile_text(text: str) -> str:
