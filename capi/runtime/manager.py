@@ -75,7 +75,7 @@ class Manager:
         self.working = False
         """True while controllers run: caches synced and, if elections are held, elected."""
 
-    def add(self, reconciler: Reconciler[Any], workers: int = 10, pace: Pace | None = None) -> None:
+    def add(self, reconciler: Reconciler[Any], workers: int = 32, pace: Pace | None = None) -> None:
         """Run `reconciler` with that many passes at a time; `pace` overrides its own. Before `run` only."""
         reader = ManagementReader(reconciler.manager, self.client, self._informers, self._externals, self.connections)
         controller = Controller(

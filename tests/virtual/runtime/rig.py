@@ -97,7 +97,7 @@ def _status(flock: Flock, count: int) -> FlockStatus:
 class Faults(Transport):
     """A Transport that breaks chosen writes. `fail_after` lists writes that are done, but whose answer is lost."""
 
-    inner: Transport
+    inner: Transport = field(default_factory=lambda: InProcessTransport(FakeApi()))
     fail: set[int] = field(default_factory=set)
     fail_after: set[int] = field(default_factory=set)
     delay: dict[int, float] = field(default_factory=dict)
