@@ -20,7 +20,7 @@ def get(obj: Object, paths: ScalePaths | None) -> Object:
     meta = obj["metadata"]
     replicas = _at(obj, paths.spec_replicas)
     if replicas is None:
-        raise InternalError(f'the spec replicas field "{paths.spec_replicas}" does not exist', reason="")
+        raise InternalError(f'the spec replicas field "{paths.spec_replicas}" does not exist')
     status: Object = {"replicas": _at(obj, paths.status_replicas) or 0}
     if paths.selector and (selector := _selector(_at(obj, paths.selector))):
         status["selector"] = selector
