@@ -1,0 +1,134 @@
+"""How progress is shown: a live table on a terminal, else a line per change. Results go to standard output."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from capi.app.progress import PoolProgress, Progress
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+
+class Display(Progress, Protocol):
+    """A Progress that must be closed."""
+
+    def close(self) -> None:
+        """Leaves the terminal as it was. Idempotent."""
+        ...
+
+
+def display(out: TextIO | None = None, err: TextIO | None = None) -> Display:
+    """The right one for where standard error goes."""
+    out, err = out or sys.stdout, err or sys.stderr
+    if err.isatty() and os.environ.get("TERM") != "dumb":
+        return LiveTable(out, err)
+    return Lines(out, err)
+
+
+class Lines:
+    """A line for every change."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out, self._err = out, err
+        self._shown: dict[tuple[str, str], str] = {}
+
+    def step(self, text: str) -> None:
+        print(f"• {text}", file=self._err, flush=True)
+
+    def pools(self, pools: Sequence[PoolProgress]) -> None:
+        for pool in pools:
+            line = sentence(pool)
+            if self._shown.get((pool.namespace, pool.name)) != line:
+                self._shown[(pool.namespace, pool.name)] = line
+                print(f"• {line}", file=self._err, flush=True)
+
+    def note(self, text: str) -> None:
+        print(text, file=self._err, flush=True)
+
+    def result(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+    def close(self) -> None:
+        """Nothing to leave."""
+
+
+def sentence(pool: PoolProgress) -> str:
+    """How far a pool is, in a line."""
+    line = f"MachinePool {pool.namespace}/{pool.name}: {pool.running} of {pool.desired} Machines Running ({pool.phase})"
+    if pool.machines > pool.desired:
+        line += f", {pool.machines - pool.desired} to go"
+    if pool.waiting_for and not pool.done:
+        line += f": {' '.join(pool.waiting_for.split())}"
+    return line
+
+
+class LiveTable:
+    """Steps with a tick, and one table of pools that is redrawn in place."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        from rich.console import Console
+
+        self._out = out
+        self._console = Console(file=err, highlight=False)
+        self._live: Live | None = None
+        self._last: tuple[PoolProgress, ...] = ()
+
+    def step(self, text: str) -> None:
+        self._console.print("[green]✓[/green]", _plain(text))
+
+    def pools(self, pools: Sequence[PoolProgress]) -> None:
+        if tuple(pools) == self._last:
+            return
+        self._last = tuple(pools)
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(console=self._console, refresh_per_second=8)
+            self._live.start()
+        self._live.update(_table(pools))
+        if all(pool.done for pool in pools):
+            self.close()
+
+    def note(self, text: str) -> None:
+        self.close()
+        self._console.print(_plain(text))
+
+    def result(self, text: str) -> None:
+        self.close()
+        print(text, file=self._out, flush=True)
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _plain(text: str) -> object:
+    from rich.text import Text
+
+    return Text(text)
+
+
+def _table(pools: Sequence[PoolProgress]) -> "Table":
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("MACHINEPOOL", "RUNNING", "", "PHASE", "WAITING FOR"):
+        table.add_column(heading)
+    for pool in pools:
+        bar = ProgressBar(total=max(pool.desired, 1), completed=pool.running if pool.desired else 1, width=24)
+        phase = Text(pool.phase, style="green" if pool.done else "yellow")
+        waiting = "" if pool.done else " ".join(pool.waiting_for.split())
+        table.add_row(
+            f"{pool.namespace}/{pool.name}",
+            f"{pool.running}/{pool.desired}",
+            bar,
+            phase,
+            Text(waiting, overflow="ellipsis"),
+        )
+    return table

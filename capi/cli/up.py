@@ -1,0 +1,39 @@
+"""`capi up` and `capi manager`: settings in, exit code out; capi.app.run does the work."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+
+from capi.app import describe, run
+from capi.app.settings import ManagerSettings, UpSettings
+from capi.cli import draw, logs
+from capi.cli.errors import settings as errors
+from capi.cli.progress import display
+from capi.client.client import Client
+from capi.kube.errors import ApiError
+from capi.kube.types import Key
+
+
+def up(settings: UpSettings) -> int:
+    """The exit code."""
+    logs.to_stderr(logging.DEBUG if errors.debug else logging.WARNING)
+    with closing(display()) as progress:
+
+        async def finish(client: Client, clusters: Sequence[Key]) -> None:
+            """Draw the tree of every Cluster that was waited for."""
+            for key in clusters:
+                try:
+                    tree = await describe.cluster(client, key.name, key.namespace)
+                except ApiError as error:
+                    progress.note(f"Cluster {key}: {error.message}")
+                    continue
+                progress.result(draw.text(tree))
+
+        return run.run(run.up(settings, progress, finish))
+
+
+def manager(settings: ManagerSettings) -> int:
+    """The exit code."""
+    logs.to_stderr(logging.DEBUG if errors.debug else logging.INFO)
+    with closing(display()) as progress:
+        return run.run(run.manager(settings, progress))
