@@ -5,7 +5,7 @@ from email.utils import formatdate
 
 import orjson
 
-from capi.kube.errors import ApiError
+from capi.kube.errors import ApiError, MethodNotAllowed, NotFound
 from capi.kube.messages import Response
 from capi.kube.types import Json
 
@@ -26,7 +26,10 @@ def text(status: int, body: str, headers: tuple[tuple[str, str], ...] = ()) -> R
 def failure(error: ApiError) -> Response:
     """The Status of `error`, with Retry-After when the error asks to come back."""
     retry = (("Retry-After", str(error.retry_after)),) if error.retry_after else ()
-    return json(error.status, error.status_code, retry)
+    status = error.status
+    if isinstance(error, NotFound | MethodNotAllowed):
+        status.setdefault("details", {})  # kube-apiserver's answers to paths it does not serve have empty details
+    return json(status, error.status_code, retry)
 
 
 def page_not_found() -> Response:

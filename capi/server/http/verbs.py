@@ -3,7 +3,8 @@
 Source: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
@@ -17,6 +18,7 @@ from capi.server.http.calls import Call
 from capi.server.registry.interface import Listing, PatchType, Registry, Representation, WriteOptions, Written
 
 _PATCHES = ("application/json-patch+json", "application/merge-patch+json", options.APPLY)
+_STRICT = "strict decoding error: "
 _STRATEGIC = "application/strategic-merge-patch+json"
 
 
@@ -70,22 +72,28 @@ class Verbs:
     async def _create(self, call: Call) -> Response:
         chosen = options.write_options(call.request, call.user, "CreateOptions")
         body = bodies.decode(call.request, call.info.type) if not call.target.subresource else _any_object(call)
-        repeated = _repeated(call, chosen)
         target = call.target
-        written = await self._registry.create(
-            call.info, _namespace(call), body, chosen, name=target.name, subresource=target.subresource
-        )
-        return self._written(call, written, 201, repeated)
+
+        def create(chosen: WriteOptions) -> Awaitable[Written]:
+            return self._registry.create(
+                call.info, _namespace(call), body, chosen, name=target.name, subresource=target.subresource
+            )
+
+        written, warnings = await _unrepeated(call, chosen, create)
+        return self._written(call, written, 201, warnings)
 
     async def _update(self, call: Call) -> Response:
         chosen = options.write_options(call.request, call.user, "UpdateOptions")
         target = call.target
         body = bodies.decode(call.request, call.info.type) if target.subresource != "scale" else _any_object(call)
-        repeated = _repeated(call, chosen)
-        written = await self._registry.update(
-            call.info, _namespace(call), target.name, body, chosen, subresource=target.subresource
-        )
-        return self._written(call, written, 201 if written.created else 200, repeated)
+
+        def update(chosen: WriteOptions) -> Awaitable[Written]:
+            return self._registry.update(
+                call.info, _namespace(call), target.name, body, chosen, subresource=target.subresource
+            )
+
+        written, warnings = await _unrepeated(call, chosen, update)
+        return self._written(call, written, 201 if written.created else 200, warnings)
 
     async def _patch(self, call: Call) -> Response:
         patch_type = _patch_type(call)
@@ -154,15 +162,25 @@ def warning_value(text: str) -> str:
     return f'299 - "{escaped}"'
 
 
-def _repeated(call: Call, chosen: WriteOptions) -> tuple[str, ...]:
-    """Warnings for keys that the body repeats. Raises BadRequest for them under Strict."""
+async def _unrepeated(
+    call: Call, chosen: WriteOptions, write: Callable[[WriteOptions], Awaitable[Written]]
+) -> tuple[Written, tuple[str, ...]]:
+    """The write, and warnings for keys that the body repeats.
+
+    Under Strict such keys refuse the write; a dry run finds the unknown fields, so that one answer names them all.
+    """
     if chosen.field_validation == "Ignore":
-        return ()
-    found = bodies.duplicates(call.request.body, call.request.headers.get("content-type", ""))
-    texts = tuple(f'duplicate field "{path}"' for path in found)
+        return await write(chosen), ()
+    repeated = bodies.duplicates(call.request.body, call.request.headers.get("content-type", ""))
+    texts = tuple(f'duplicate field "{path}"' for path in repeated)
     if texts and chosen.field_validation == "Strict":
-        raise BadRequest(f"strict decoding error: {', '.join(texts)}")
-    return texts
+        try:
+            await write(replace(chosen, dry_run=True))
+        except BadRequest as error:
+            if error.message.startswith(_STRICT):
+                texts = (*texts, error.message.removeprefix(_STRICT))
+        raise BadRequest(_STRICT + ", ".join(texts))
+    return await write(chosen), texts
 
 
 def _namespace(call: Call) -> str:
