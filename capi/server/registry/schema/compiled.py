@@ -9,7 +9,7 @@ from typing import Any
 
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.schema import causes, lists, rules, shape, typed, values
+from capi.server.registry.schema import causes, fast, lists, rules, shape, typed, values
 
 _BLOCKING = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
@@ -21,49 +21,89 @@ _UNCHECKED = (
 
 
 class CompiledSchema:
-    """What one OpenAPI v3 schema does to objects. Never changes its arguments."""
+    """What one OpenAPI v3 schema does to objects. Never changes its arguments; its parts are built at their first use."""
 
     def __init__(self, schema: Object) -> None:
         self.schema = schema
-        self._prune = shape.pruner(schema, root=True) if schema else None
-        self._default = shape.defaulter(schema)
-        self._type_error = typed.checker(schema)
-        self._own = own = _without_metadata_rules(schema)
-        self._values = values.validator(own)
-        self._status = values.validator((own.get("properties") or {}).get("status") or {})
-        self._lists = lists.list_checker(own)
-        self._embedded = lists.embedded_checker(own)
+        self._last: Object | None = None
+        """The object that was proved last; objects never change."""
 
     def prune(self, obj: Object) -> tuple[Object, list[str]]:
         """The object without fields the schema does not know, and their paths."""
-        if self._prune is None:
+        if self._prune is None or self._proved(obj):
             return obj, []
         dropped: list[str] = []
         return self._prune(obj, "", dropped), dropped
 
     def default(self, obj: Object) -> Object:
         """The object with defaults filled in and without nulls that are not allowed."""
-        filled: Object = obj if self._default is None else self._default(obj)
+        filled: Object = obj if self._default is None or self._proved(obj) else self._default(obj)
         return filled
 
     def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
         """Everything that is wrong with an object, or with its change from `old`."""
         found: list[Cause] = []
-        self._values(obj, values.MISSING if old is None else old, "", found)
-        if self._embedded is not None:
-            self._embedded(obj, "", found)
+        if not self._proved(obj):
+            self._values(obj, values.MISSING if old is None else old, "", found)
+            if self._embedded is not None:
+                self._embedded(obj, "", found)
         return self._rules(obj, old, found + self._duplicates(obj, old))
 
     def validate_status(self, obj: Object, old: Object) -> list[Cause]:
         """The same for a write to /status: of the values only those in the status matter."""
         found: list[Cause] = []
-        if "status" in obj:
+        if "status" in obj and not self._proved(obj):
             self._values_of_status(obj["status"], old.get("status", values.MISSING), found)
         return self._rules(obj, old, found + self._duplicates(obj, old))
 
     def type_error(self, obj: Object) -> str:
         """Why a Go client could not decode the object into its struct; "" when it could. For built-in kinds."""
-        return self._type_error(obj)
+        return "" if self._proved(obj) else self._type_error(obj)
+
+    def _proved(self, obj: Object) -> bool:
+        """Whether the strict form proves that nothing is to be done. One write asks several times about one object."""
+        if obj is self._last:
+            return True
+        if not self._strict(obj):
+            return False
+        self._last = obj
+        return True
+
+    @cached_property
+    def _prune(self) -> shape.Prune | None:
+        return shape.pruner(self.schema, root=True) if self.schema else None
+
+    @cached_property
+    def _default(self) -> shape.Default | None:
+        return shape.defaulter(self.schema)
+
+    @cached_property
+    def _type_error(self) -> typed.Checker:
+        return typed.checker(self.schema)
+
+    @cached_property
+    def _own(self) -> Object:
+        return _without_metadata_rules(self.schema)
+
+    @cached_property
+    def _values(self) -> values.Validate:
+        return values.validator(self._own)
+
+    @cached_property
+    def _status(self) -> values.Validate:
+        return values.validator((self._own.get("properties") or {}).get("status") or {})
+
+    @cached_property
+    def _lists(self) -> lists.Check | None:
+        return lists.list_checker(self._own)
+
+    @cached_property
+    def _embedded(self) -> lists.Check | None:
+        return lists.embedded_checker(self._own)
+
+    @cached_property
+    def _strict(self) -> fast.Proof:
+        return fast.proof(self.schema)
 
     def _values_of_status(self, status: Any, old: Any, found: list[Cause]) -> None:
         own: list[Cause] = []
