@@ -14,6 +14,8 @@ from capi.runtime.reflector import Reflector
 
 logger = logging.getLogger(__name__)
 
+PATIENCE = 10.0
+"""Seconds between two words about a cache that does not fill."""
 Kind: TypeAlias = type[Resource] | ResourceType
 
 
@@ -75,8 +77,14 @@ class Informers:
 
     async def wait_synced(self) -> None:
         """Return when every informer created so far has its first full state."""
-        for informer, _ in list(self._informers.values()):
-            await informer.synced.wait()
+        for informer, reflector in list(self._informers.values()):
+            while not informer.synced.is_set():
+                try:
+                    async with asyncio.timeout(PATIENCE):
+                        await informer.synced.wait()
+                except TimeoutError:
+                    why = reflector.error.message if reflector.error else "no answer yet"
+                    logger.warning("Waiting for %s: %s", informer.resource.qualified_plural, why)
 
     @property
     def synced(self) -> bool:

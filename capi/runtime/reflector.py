@@ -179,6 +179,8 @@ class Reflector:
                     self._alive()
                     self._deadline.reschedule(loop.time() + seconds + GRACE)
                     return events + await self._changes(lines)
+        except msgspec.DecodeError as error:
+            raise TransportError(f"the watch sent what is not an event: {error}") from error
         except TimeoutError as error:
             raise TransportError("the watch is silent; its connection may be dead") from error
 

@@ -137,10 +137,17 @@ async def running(
     """A manager at work on `api`, stopped at the end."""
     manager = Manager(faults or InProcessTransport(api), clock=LoopClock(), **options)
     manager.add(reconciler or FlockReconciler(), workers=4)
+    async with at_work(manager):
+        yield manager
+
+
+@asynccontextmanager
+async def at_work(manager: Manager) -> AsyncIterator[None]:
+    """Runs a manager, and stops it at the end."""
     async with asyncio.TaskGroup() as group:
         task = group.create_task(manager.run())
         try:
-            yield manager
+            yield
         finally:
             manager.stop()
             await asyncio.wait([task])

@@ -1,6 +1,5 @@
 """The same lives on the embedded API server: real apply, real managedFields, real garbage collection."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,64 +9,23 @@ from capi.aio.clock import LoopClock
 from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.kube.errors import NotFound
-from capi.kube.types import Object, ResourceType
 from capi.runtime.manager import Manager
-from capi.server.http.app import ApiServer
-from capi.server.registry.registry import ApiRegistry
-from capi.server.store.memory import MemoryStore
-from tests.virtual.runtime.rig import FINALIZER, Faults, Flock, FlockReconciler, Sheep, a_flock, settle
+from tests.virtual.runtime.embedded import a_server, a_user
+from tests.virtual.runtime.rig import FINALIZER, Faults, Flock, FlockReconciler, Sheep, a_flock, at_work, settle
 
 pytestmark = pytest.mark.looptime
-CRDS = ResourceType(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
-)
-
-
-def a_crd(resource: ResourceType) -> Object:
-    conditions = {
-        "type": "array",
-        "items": {"type": "object", "required": ["type"], "x-kubernetes-preserve-unknown-fields": True,
-                  "properties": {"type": {"type": "string"}}},
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-    }  # fmt: skip
-    status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"conditions": conditions}}
-    spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
-    version = {
-        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
-    }  # fmt: skip
-    names = {"plural": resource.plural, "kind": resource.kind, "singular": resource.kind.lower()}
-    return {
-        "metadata": {"name": resource.qualified_plural},
-        "spec": {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
 
 
 @asynccontextmanager
 async def world(faults: Faults | None = None) -> AsyncIterator[tuple[Client, Manager]]:
     """A user's client and a running manager on a fresh server."""
-    clock = LoopClock()
-    registry = ApiRegistry(MemoryStore(), clock=clock)
-    await registry.start()
-    handler = ApiServer(registry, clock=clock)
-    client = Client(InProcessTransport(handler), user_agent="user")
-    for kind in (Flock, Sheep):
-        await client.create(CRDS, a_crd(kind.resource))
-    transport = InProcessTransport(handler)
-    if faults is not None:
-        faults.inner = transport
-    manager = Manager(faults or transport, clock=clock)
-    manager.add(FlockReconciler())
-    async with asyncio.TaskGroup() as group:
-        background, task = group.create_task(registry.run()), group.create_task(manager.run())
-        try:
-            yield client, manager
-        finally:
-            manager.stop()
-            await asyncio.wait([task])
-            background.cancel()
-    await registry.close()
+    async with a_server(Flock.resource, Sheep.resource) as handler:
+        faults = faults or Faults()
+        faults.inner = InProcessTransport(handler)
+        manager = Manager(faults, clock=LoopClock())
+        manager.add(FlockReconciler())
+        async with at_work(manager):
+            yield a_user(handler), manager
 
 
 async def life(client: Client, manager: Manager) -> None:

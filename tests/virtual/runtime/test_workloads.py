@@ -1,0 +1,201 @@
+"""Connections to workload clusters: made, announced, watched over, renewed and lost."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, ClassVar
+
+import pytest
+
+from capi.aio.clock import LoopClock
+from capi.api.builtin import Node
+from capi.api.core.v1beta2 import Cluster
+from capi.client.client import Client
+from capi.client.inprocess import InProcessTransport
+from capi.client.transport import Transport
+from capi.kube.errors import TransportError
+from capi.kube.types import Key, ResourceType
+from capi.runtime.manager import Manager
+from capi.runtime.plan import ClusterKey, Patch, Plan, target
+from capi.runtime.reader import Reader
+from capi.runtime.watches import AnyWatch, Connections, Workload
+from capi.server.http.app import ApiServer
+from tests.virtual.runtime.embedded import a_server, a_user
+from tests.virtual.runtime.rig import Faults, at_work, settle
+
+pytestmark = pytest.mark.looptime
+SECRETS = ResourceType("", "v1", "Secret", "secrets")
+C = ClusterKey("default", "c")
+
+
+def same_key(cluster: ClusterKey, reader: Reader) -> Sequence[Key]:
+    return [Key(cluster.namespace, cluster.name)]
+
+
+class NodeCounter:
+    """Marks every Node of a cluster, and remembers how many it saw (None: not connected)."""
+
+    kind = Cluster
+    manager: ClassVar[str] = "capi-count"
+    finalizer: ClassVar[str | None] = None
+    watches: Sequence[AnyWatch] = (
+        Workload(Node, keys=lambda node, cluster, reader: same_key(cluster, reader)),
+        Connections(keys=same_key),
+    )
+
+    def __init__(self) -> None:
+        self.seen: dict[str, list[int | None]] = {}
+
+    def paused(self, obj: Cluster, reader: Reader) -> Sequence[str]:
+        return ()
+
+    async def reconcile(self, obj: Cluster, reader: Reader, now: datetime) -> Plan:
+        key = ClusterKey(*obj.key)
+        nodes = reader.workload(key)
+        found = None if nodes is None else nodes.list(Node)
+        self.seen.setdefault(obj.name, []).append(None if found is None else len(found))
+        unmarked = [node for node in found or () if "seen" not in node.metadata.annotations]
+        mark = {"metadata": {"annotations": {"seen": "yes"}}}
+        return Plan(writes=[Patch(target(node, key), mark) for node in unmarked])
+
+
+class Connector:
+    """Leads every cluster to one server; counts, and fails or hangs on demand."""
+
+    def __init__(self, workload: ApiServer) -> None:
+        self.workload = workload
+        self.dead = False
+        self.kubeconfigs: list[bytes] = []
+        self.hang: set[str] = set()
+        self.refuse = False
+
+    async def connect(self, cluster: ClusterKey, kubeconfig: bytes) -> Transport:
+        self.kubeconfigs.append(kubeconfig)
+        if cluster.name in self.hang:
+            await asyncio.sleep(10**6)
+        if self.refuse:
+            raise TransportError("connection refused")
+        self.latest = Faults(InProcessTransport(self.workload), dead=self.dead)
+        return self.latest
+
+    def kill(self, dead: bool) -> None:
+        self.dead = self.latest.dead = dead
+
+
+class Farm:
+    """Everything a test needs."""
+
+    def __init__(self, management: ApiServer, workload: ApiServer) -> None:
+        self.user, self.workload = a_user(management), a_user(workload)
+        self.connector, self.counter = Connector(workload), NodeCounter()
+        self.manager = Manager(InProcessTransport(management), clock=LoopClock(), connector=self.connector)
+        self.manager.add(self.counter)
+
+    async def cluster(self, name: str = "c", kubeconfig: str | None = "one") -> None:
+        body = {"metadata": {"name": name, "namespace": "default"}, "spec": {"clusterName": name}}
+        await self.user.create(Cluster.resource, body)
+        await asyncio.sleep(0.1)
+        if kubeconfig is not None:
+            await self.secret(kubeconfig, name)
+        provisioned = {"status": {"initialization": {"infrastructureProvisioned": True}}}
+        await self.user.patch(Cluster.resource, name, "default", provisioned, subresource="status")
+
+    async def secret(self, kubeconfig: str, name: str = "c") -> None:
+        labels = {"cluster.x-k8s.io/cluster-name": name}
+        metadata = {"name": f"{name}-kubeconfig", "namespace": "default", "labels": labels}
+        data = {"value": base64.b64encode(kubeconfig.encode()).decode()}
+        await self.user.apply(SECRETS, {"metadata": metadata, "data": data})
+
+    def last(self, name: str = "c") -> int | None:
+        return self.counter.seen[name][-1]
+
+
+@asynccontextmanager
+async def a_farm() -> AsyncIterator[Farm]:
+    async with a_server(Cluster.resource) as management, a_server() as workload:
+        farm = Farm(management, workload)
+        async with at_work(farm.manager):
+            yield farm
+
+
+async def a_node(client: Client, name: str) -> Any:
+    return await client.create(Node.resource, {"metadata": {"name": name}, "spec": {"providerID": f"x:///{name}"}})
+
+
+async def test_a_cluster_is_connected_and_its_nodes_wake_their_watchers() -> None:
+    async with a_farm() as farm:
+        await a_node(farm.workload, "n1")
+        await farm.cluster()
+        await settle(farm.manager)
+        assert farm.last() == 1 and farm.counter.seen["c"][0] is None
+        await a_node(farm.workload, "n2")
+        await settle(farm.manager)
+        assert farm.last() == 2
+        assert [node.metadata.annotations for node in await farm.workload.list(Node)] == [{"seen": "yes"}] * 2
+
+
+async def test_a_kubeconfig_that_comes_later_is_used() -> None:
+    async with a_farm() as farm:
+        await farm.cluster(kubeconfig=None)
+        await asyncio.sleep(100)
+        assert farm.last() is None
+        await farm.secret("one")
+        await asyncio.sleep(1)
+        assert farm.last() == 0
+
+
+async def test_a_new_kubeconfig_means_a_new_connection() -> None:
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(1)
+        before = farm.manager.connections and farm.manager.connections.get(C)
+        await farm.secret("two")
+        await asyncio.sleep(1)
+        after = farm.manager.connections and farm.manager.connections.get(C)
+        assert farm.connector.kubeconfigs == [b"one", b"two"]
+        assert before is not after is not None
+        assert farm.last() == 0
+
+
+async def test_an_unreachable_cluster_is_tried_again() -> None:
+    async with a_farm() as farm:
+        farm.connector.refuse = True
+        await farm.cluster()
+        await asyncio.sleep(60)
+        assert farm.last() is None and 5 < len(farm.connector.kubeconfigs) < 15
+        farm.connector.refuse = False
+        await asyncio.sleep(40)
+        assert farm.last() == 0
+
+
+async def test_a_cluster_that_hangs_delays_no_other() -> None:
+    async with a_farm() as farm:
+        farm.connector.hang = {"slow"}
+        await farm.cluster("slow")
+        await farm.cluster("c")
+        await asyncio.sleep(1)
+        assert farm.last() == 0 and farm.last("slow") is None
+
+
+async def test_a_lost_cluster_is_announced_and_found_again() -> None:
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(1)
+        assert farm.last() == 0
+        farm.connector.kill(True)
+        await asyncio.sleep(80)
+        assert farm.last() is None
+        farm.connector.kill(False)
+        await asyncio.sleep(40)
+        assert farm.last() == 0
+
+
+async def test_a_deleted_cluster_is_disconnected() -> None:
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(1)
+        await farm.user.delete(Cluster, "c", "default")
+        await asyncio.sleep(1)
+        assert farm.manager.connections is not None and farm.manager.connections.get(C) is None
