@@ -1,8 +1,9 @@
 """Would a server-side apply change anything? Answered from the object alone, without a schema.
 
-The manager's own managedFields entry tells which lists are keyed and what it owned before. `changes_nothing` is exact
-for bodies that keep Kubernetes' rules (no duplicate keys in a keyed list): it is True iff every leaf of the body has
-its value already and is owned already, and nothing that is owned is missing from the body.
+The manager's own managedFields entry tells which lists are keyed and what it owned before. `changes_nothing` is True iff
+every leaf of the body has its value already and is owned already, and nothing that is owned is missing from the body.
+Empty maps and lists are the one doubtful case, since the entry does not say whether they are atomic: an empty map over a
+filled one counts as a change, and filling a map that was applied empty with exactly its present content as none.
 """
 
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from capi.kube.patch import same
+from capi.kube.equal import same
 from capi.kube.types import Json, Object
 
 _IDENTITY = frozenset(("apiVersion", "kind"))
@@ -25,9 +26,8 @@ def changes_nothing(current: Object, body: Object, manager: str, subresource: st
 
     Fields of `body` that the server never tracks (apiVersion, kind, name, …) are not looked at. Costs O(body).
     """
-    owned = owned_fields(current, manager, subresource, str(body.get("apiVersion") or current.get("apiVersion") or ""))
-    if owned is None:
-        return False
+    version = str(body.get("apiVersion") or current.get("apiVersion") or "")
+    owned = owned_fields(current, manager, subresource, version) or _NONE
     seen = 0
     for key, value in body.items():
         if key in _IDENTITY:
@@ -71,15 +71,17 @@ def _settled(live: Json, value: Json, owned: Object) -> bool:
 
 
 def _settled_map(live: Object, value: Object, owned: Object) -> bool:
-    if len(value) != len(owned) - ("." in owned):
-        return False
+    seen = 0
     for key, item in value.items():
         fields = owned.get("f:" + key)
-        if fields is None or key not in live:
+        if fields is None:
+            if item == [] and live.get(key) == []:
+                continue  # nobody owns an empty list
             return False
-        if not _settled(live[key], item, fields):
+        if key not in live or not _settled(live[key], item, fields):
             return False
-    return True
+        seen += 1
+    return seen == len(owned) - ("." in owned)
 
 
 def _settled_list(live: list[Any], value: list[Any], owned: Object) -> bool:

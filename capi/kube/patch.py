@@ -5,7 +5,12 @@ Nothing here changes its input: results are new along the changed paths and shar
 
 from typing import Any
 
+from capi.kube.equal import same
+from capi.kube.operations import json_patch
+from capi.kube.strategic import strategic
 from capi.kube.types import Json, Object
+
+__all__ = ["diff", "json_patch", "merge", "same", "strategic"]
 
 
 def merge(target: Json, patch: Json) -> Any:
@@ -49,20 +54,3 @@ def diff(old: Object, new: Object) -> Object:
         elif not same(present, value):
             patch[key] = value
     return patch
-
-
-def same(left: Json, right: Json) -> bool:
-    """Equality of JSON values: unlike Python's, true is not 1 and false is not 0; 1 equals 1.0."""
-    if left is right:
-        return True
-    if isinstance(left, dict):
-        return (
-            isinstance(right, dict)
-            and len(left) == len(right)
-            and all(key in right and same(value, right[key]) for key, value in left.items())
-        )
-    if isinstance(left, list):
-        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
-    if isinstance(left, bool) or isinstance(right, bool):
-        return False
-    return bool(left == right)

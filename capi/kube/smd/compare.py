@@ -5,7 +5,7 @@ Source: structured-merge-diff typed/compare.go.
 
 from typing import Any, NamedTuple
 
-from capi.kube.patch import same
+from capi.kube.equal import same
 from capi.kube.smd.fields import MEMBER, FieldSet
 from capi.kube.smd.schema import KeyMissing, Node
 from capi.kube.smd.typed import full_node

@@ -7,7 +7,7 @@ Source: structured-merge-diff typed/merge.go, typed/remove.go, merge/update.go (
 
 from typing import Any
 
-from capi.kube.patch import same
+from capi.kube.equal import same
 from capi.kube.smd.fields import FieldSet, is_member
 from capi.kube.smd.schema import KeyMissing, Node
 from capi.kube.types import Json, Object
