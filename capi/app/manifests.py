@@ -10,7 +10,7 @@ from capi.kube.types import Object
 
 NAME = "capi-manager"
 HEALTH_PORT = 9440
-_LABELS = {labels.PROVIDER: labels.PROVIDER_CORE, "app.kubernetes.io/name": "capi"}
+_LABELS: Object = {labels.PROVIDER: labels.PROVIDER_CORE, "app.kubernetes.io/name": "capi"}
 _ALL = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _READ = ["get", "list", "watch"]
 
@@ -46,10 +46,10 @@ def render(only: str = "all", *, namespace: str = "capi-system", image: str | No
 def rbac(namespace: str) -> list[Object]:
     """Namespace, service account and what it may do."""
     metadata: Object = {"name": NAME, "labels": _LABELS}
-    here = {**metadata, "namespace": namespace}
+    here: Object = {**metadata, "namespace": namespace}
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
     group = "rbac.authorization.k8s.io"
-    aggregate = {**metadata, "name": f"{NAME}-aggregated"}
+    aggregate: Object = {**metadata, "name": f"{NAME}-aggregated"}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": _LABELS}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": here},
@@ -65,7 +65,7 @@ def rbac(namespace: str) -> list[Object]:
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "ClusterRoleBinding",
-                "metadata": {**metadata, "name": role},
+                "metadata": {"name": role, "labels": _LABELS},
                 "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
                 "subjects": [subject],
             }
@@ -124,7 +124,7 @@ def deployment(namespace: str, image: str | None = None) -> Object:
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": select},
-            "template": {"metadata": {"labels": {**_LABELS, **select}}, "spec": pod},
+            "template": {"metadata": {"labels": _LABELS}, "spec": pod},
         },
     }
 

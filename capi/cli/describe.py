@@ -23,7 +23,7 @@ def describe(where: Where, name: str, options: Options, *, watch: bool, output: 
 
 async def _once(where: Where, name: str, options: Options, output: str | None) -> None:
     async with connected(where) as there:
-        print(_shown(await content.cluster(there.client, name, there.namespace, options), output))  # noqa: T201 - the data
+        sys.stdout.write(_shown(await content.cluster(there.client, name, there.namespace, options), output) + "\n")
 
 
 async def _watch(where: Where, name: str, options: Options, output: str | None) -> None:
@@ -35,7 +35,8 @@ async def _watch(where: Where, name: str, options: Options, output: str | None) 
             if in_place:
                 text = _HOME_AND_CLEAR + text
             if _without_ages(tree) != before or in_place:
-                print(text, flush=True)  # noqa: T201 - the data
+                sys.stdout.write(text + "\n")
+                sys.stdout.flush()
             before = _without_ages(tree)
 
 

@@ -4,18 +4,13 @@ Exit codes: 0 done · 1 not there, refused, or not in time · 2 usage or a bad m
 directory, kubeconfig, connection · 70 a fault of capi itself · 130 interrupted.
 """
 
-import functools
+import os
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ParamSpec
 
-import typer
-
-from capi.kube.errors import ApiError, BadRequest, CapiError, ContractError, TransportError
-
-P = ParamSpec("P")
+from capi.kube.errors import ApiError, BadRequest, CapiError, ContractError
 
 NOT_DONE = 1
 USAGE = 2
@@ -33,28 +28,17 @@ settings = _Settings()
 """Set once, from the command line."""
 
 
-class UsageError(CapiError):
-    """The command cannot be understood."""
-
-
-def reported(command: Callable[P, None]) -> Callable[P, None]:
-    """Turns what a command raises into a message and an exit code."""
-
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except (typer.Exit, typer.Abort, typer.BadParameter):
-            raise
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            sys.stderr.close()  # whoever read our output has gone; nothing can be said any more
-            raise typer.Exit(NOT_DONE) from None
-        except Exception as error:
-            raise typer.Exit(report(error)) from error
-
-    return wrapped
+def reported(command: Callable[[], int]) -> int:
+    """The exit code of a command; what it raises becomes a message."""
+    try:
+        return command()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output has gone
+        return NOT_DONE
+    except Exception as error:
+        return report(error)
 
 
 def report(error: Exception) -> int:
@@ -62,13 +46,10 @@ def report(error: Exception) -> int:
     if settings.debug:
         traceback.print_exception(error)
     if isinstance(error, CapiError):
-        typer.echo(f"error: {sentence(error)}", err=True)
+        sys.stderr.write(f"error: {sentence(error)}\n")
         return code(error)
     text = f"{type(error).__name__}: {error}".rstrip(": ")
-    typer.echo(
-        f"internal error: {text}\nThis is a fault of capi. --debug before the command shows where it happened.",
-        err=True,
-    )
+    sys.stderr.write(f"internal error: {text}\nThis is a fault of capi; --debug shows where it happened.\n")
     return INTERNAL
 
 
@@ -83,8 +64,6 @@ def sentence(error: CapiError) -> str:
 
 def code(error: CapiError) -> int:
     """The exit code of an error."""
-    if isinstance(error, UsageError | BadRequest) or type(error).__name__ == "BadManifest":
+    if isinstance(error, BadRequest) or type(error).__name__ == "BadManifest":
         return USAGE
-    if isinstance(error, ApiError | ContractError) and not isinstance(error, TransportError):
-        return NOT_DONE
-    return SURROUNDINGS
+    return NOT_DONE if isinstance(error, ApiError | ContractError) else SURROUNDINGS

@@ -1,8 +1,7 @@
 """`capi get kubeconfig`."""
 
 import asyncio
-
-import typer
+import sys
 
 from capi.api.builtin import Secret
 from capi.api.core import secrets
@@ -13,7 +12,7 @@ from capi.kube.errors import NotFound
 
 def kubeconfig(where: Where, name: str) -> int:
     """Prints the kubeconfig; the exit code."""
-    typer.echo(asyncio.run(_kubeconfig(where, name)))
+    sys.stdout.write(asyncio.run(_kubeconfig(where, name)) + "\n")
     return 0
 
 

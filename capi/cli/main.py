@@ -1,254 +1,232 @@
-"""The `capi` command. Commands import what they need when they run, so that the quick ones are quick.
+"""The `capi` command: parses arguments, and hands them to the module of the command.
 
-Data goes to standard output, everything said to people to standard error. Exit codes: capi.cli.errors.
+Commands import what they need when they run, so that the quick ones are quick. Data goes to standard output, everything
+said to people to standard error. Exit codes: capi.cli.errors.
 """
 
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from capi.cli import errors
 
-app = typer.Typer(
-    name="capi",
-    help="Cluster API's MachinePool Machines: a management API, its controllers and simulated machines in one process.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-describe_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show how far something is.")
-get_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Get something of a cluster.")
-app.add_typer(describe_app, name="describe")
-app.add_typer(get_app, name="get")
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `capi` script; the exit code."""
+    arguments = parser().parse_args(argv)
+    errors.settings.debug = arguments.debug or bool(os.environ.get("CAPI_DEBUG"))
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    return errors.reported(lambda: command(arguments))
 
 
-class Format(StrEnum):
-    """Machine-readable output."""
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    root = argparse.ArgumentParser(
+        prog="capi",
+        description="Cluster API's MachinePool Machines: a management API, its controllers and simulated machines in one process.",
+    )
+    root.set_defaults(debug=False)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--debug", action="store_true", help="show tracebacks and all log lines ($CAPI_DEBUG)")
+    commands = root.add_subparsers(metavar="COMMAND", required=True)
 
-    json = "json"
-    yaml = "yaml"
+    def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        found = commands.add_parser(name, help=text[:1].lower() + text[1:], description=f"{text}.", parents=[common])
+        found.set_defaults(command=run)
+        return found
+
+    _up_options(add("up", _up, "Serve a management API, run the controllers, simulate the machines"))
+    _manager_options(add("manager", _manager, "Run the controllers against a Kubernetes API server"))
+    described = commands.add_parser("describe", help="show how far something is").add_subparsers(
+        metavar="KIND", required=True
+    )
+    _describe_options(described.add_parser("cluster", help="a Cluster, as a tree", parents=[common]))
+    got = commands.add_parser("get", help="get something of a cluster").add_subparsers(metavar="WHAT", required=True)
+    _get_options(got.add_parser("kubeconfig", help="the kubeconfig of a workload cluster", parents=[common]))
+    _manifests_options(add("manifests", _manifests, "Print what a Kubernetes cluster needs: CRDs, RBAC, Deployment"))
+    _output(add("version", _version, "Print the version"))
+    return root
 
 
-class Part(StrEnum):
-    """Parts of the manifests."""
+def _up_options(up: argparse.ArgumentParser) -> None:
+    up.add_argument("files", nargs="*", type=Path, metavar="FILE", help="manifest to apply; - reads standard input")
+    up.add_argument("--wait", action="store_true", help="show progress until all pools run")
+    up.add_argument("--once", action="store_true", help="stop as soon as all pools run; implies --wait")
+    up.add_argument("--ephemeral", action="store_true", help="keep nothing: everything in memory")
+    up.add_argument("--no-controllers", action="store_true", help="serve the API only")
+    up.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    up.add_argument("--port", type=_port, metavar="PORT", help="port; 0: a free one (default: that of the last start)")
+    up.add_argument(
+        "--timeout", type=_duration, default=timedelta(minutes=5), metavar="TIME", help="how long --wait may take (5m)"
+    )
+    _data_dir(up)
 
-    all = "all"
-    crds = "crds"
-    rbac = "rbac"
+
+def _manager_options(manager: argparse.ArgumentParser) -> None:
+    _kubeconfig(manager, "default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
+    manager.add_argument(
+        "--leader-elect",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="run only while holding the lease",
+    )
+    manager.add_argument("--lease-namespace", default="capi-system", metavar="NAME", help="of the lease (%(default)s)")
+    manager.add_argument("--lease-name", default="capi-manager", metavar="NAME", help="of the lease (%(default)s)")
+    manager.add_argument("--health-host", default="127.0.0.1", metavar="HOST", help="of /healthz, /readyz, /metrics")
+    manager.add_argument("--health-port", type=_port, metavar="PORT", help="of /healthz, /readyz, /metrics (off)")
+    manager.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="where in-memory workload clusters keep their state (in memory)"
+    )
+    manager.add_argument("--workload-host", default="127.0.0.1", metavar="HOST", help="of in-memory workload clusters")
+    manager.add_argument(
+        "--controller", action="append", default=[], metavar="NAME", help="run only this one; may be repeated (all)"
+    )
 
 
-def _seconds(text: str) -> timedelta:
-    """A duration like 90, 90s or 1m30s."""
+def _describe_options(describe: argparse.ArgumentParser) -> None:
+    describe.set_defaults(command=_describe)
+    describe.add_argument("name", metavar="NAME", help="name of the Cluster")
+    describe.add_argument("-w", "--watch", action="store_true", help="show it again at every change, until Ctrl-C")
+    describe.add_argument(
+        "--grouping",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="fold Machines in equal states into one row",
+    )
+    describe.add_argument("--echo", action="store_true", help="show objects that only repeat their owner's state")
+    describe.add_argument(
+        "--show-conditions",
+        default="",
+        metavar="WHAT",
+        help="all, KIND or KIND/NAME, several with commas; + after one: only what is interesting",
+    )
+    _output(describe)
+    _where(describe)
+
+
+def _get_options(get: argparse.ArgumentParser) -> None:
+    get.set_defaults(command=_get_kubeconfig)
+    get.add_argument("name", metavar="NAME", help="name of the Cluster")
+    _where(get)
+
+
+def _manifests_options(manifests: argparse.ArgumentParser) -> None:
+    manifests.add_argument("--only", choices=("all", "crds", "rbac"), default="all", help="only this part")
+    manifests.add_argument("-n", "--namespace", default="capi-system", help="of the manager (%(default)s)")
+    manifests.add_argument("--image", help="of the manager (capi:VERSION)")
+
+
+def _where(command: argparse.ArgumentParser) -> None:
+    """Options that say which API server is meant."""
+    command.add_argument("-n", "--namespace", default="", help="default: the context's, or default")
+    _kubeconfig(command, "default: $KUBECONFIG, that of a running `capi up`, ~/.kube/config")
+    _data_dir(command)
+
+
+def _kubeconfig(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("--kubeconfig", type=Path, metavar="FILE", help=text)
+    command.add_argument("--context", metavar="NAME", help="context of the kubeconfig")
+
+
+def _data_dir(command: argparse.ArgumentParser) -> None:
+    text = "where `capi up` keeps its state ($CAPI_DATA_DIR, ~/.local/share/capi)"
+    command.add_argument("--data-dir", type=Path, metavar="DIR", help=text)
+
+
+def _output(command: argparse.ArgumentParser) -> None:
+    command.add_argument("-o", "--output", choices=("json", "yaml"), help="data instead of text")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; write a number from 0 to 65535")
+    return int(text)
+
+
+def _duration(text: str) -> timedelta:
+    """90, 90s or 1m30s."""
     from capi.kube import duration
 
     try:
-        found = timedelta(seconds=float(text)) if text.replace(".", "", 1).isdigit() else duration.parse(text)
+        found = timedelta(seconds=int(text)) if text.isdecimal() else duration.parse(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 5m or 1h30m") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 90s, 5m or 1h30m") from error
     if found <= timedelta():
-        raise typer.BadParameter("must be more than 0")
+        raise argparse.ArgumentTypeError("must be more than 0")
     return found
 
 
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(
-        help="File; without it $KUBECONFIG, then that of a running `capi up`, then ~/.kube/config.", metavar="FILE"
-    ),
-]
-Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.", metavar="NAME")]
-Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", help="Namespace; default: the context's, or default.", metavar="NAME")
-]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="Where `capi up` keeps its state; default $CAPI_DATA_DIR or ~/.local/share/capi.", metavar="DIR"),
-]
-Output = Annotated[Format | None, typer.Option("-o", "--output", help="Data instead of text.")]
-
-
-@app.callback()
-def _options(
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks and all log lines.", envvar="CAPI_DEBUG")
-    ] = False,
-) -> None:
-    errors.settings.debug = debug
-
-
-@app.command()
-@errors.reported
-def up(  # noqa: PLR0913 - the options of the command
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Manifests to apply once the API answers; - reads standard input.", metavar="[FILE]..."),
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Show progress until all pools run.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Stop as soon as all pools run; implies --wait.")] = False,
-    ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep nothing: everything in memory.")] = False,
-    controllers: Annotated[bool, typer.Option(help="Run the controllers, not only the API.")] = True,
-    data_dir: DataDir = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="Port to listen on; 0: a free one; default: that of the last start.",
-            show_default=False,
-        ),
-    ] = None,
-    timeout: Annotated[
-        timedelta,
-        typer.Option(parser=_seconds, help="How long --wait may take.", metavar="DURATION", show_default="5m"),
-    ] = timedelta(minutes=5),
-) -> None:
-    """Serve a management API, run the controllers, simulate the machines."""
+def _up(options: argparse.Namespace) -> int:
     from capi.app.settings import UpSettings, default_data_dir
-    from capi.cli import up as command
+    from capi.cli import up
 
-    settings = UpSettings(
-        files=tuple(files or ()),
-        wait=wait or once,
-        once=once,
-        ephemeral=ephemeral,
-        data_dir=data_dir or default_data_dir(),
-        host=host,
-        port=port,
-        timeout=timeout,
-        controllers=controllers,
+    return up.up(
+        UpSettings(
+            files=tuple(options.files),
+            wait=options.wait or options.once,
+            once=options.once,
+            ephemeral=options.ephemeral,
+            data_dir=options.data_dir or default_data_dir(),
+            host=options.host,
+            port=options.port,
+            timeout=options.timeout,
+            controllers=not options.no_controllers,
+        )
     )
-    raise typer.Exit(command.up(settings))
 
 
-@app.command()
-@errors.reported
-def manager(  # noqa: PLR0913 - the options of the command
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            help="File; without it $KUBECONFIG, ~/.kube/config, or the pod's service account.", metavar="FILE"
-        ),
-    ] = None,
-    context: Context = None,
-    leader_elect: Annotated[bool, typer.Option(help="Run only while holding the lease.")] = True,
-    lease_namespace: Annotated[str, typer.Option(help="Namespace of the lease.")] = "capi-system",
-    lease_name: Annotated[str, typer.Option(help="Name of the lease.")] = "capi-manager",
-    health_host: Annotated[str, typer.Option(help="Address of /healthz, /readyz and /metrics.")] = "127.0.0.1",
-    health_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: a free one.", show_default="off"
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where in-memory workload clusters keep their state.", show_default="in memory", metavar="DIR"
-        ),
-    ] = None,
-    workload_host: Annotated[str, typer.Option(help="Address of in-memory workload clusters.")] = "127.0.0.1",
-    controllers: Annotated[
-        list[str] | None,
-        typer.Option("--controller", help="Run only this one; may be repeated.", metavar="NAME", show_default="all"),
-    ] = None,
-) -> None:
-    """Run the controllers against a Kubernetes API server."""
+def _manager(options: argparse.Namespace) -> int:
     from capi.app.settings import ManagerSettings
-    from capi.cli import up as command
+    from capi.cli import up
 
-    settings = ManagerSettings(
-        kubeconfig=kubeconfig,
-        context=context,
-        leader_elect=leader_elect,
-        lease_namespace=lease_namespace,
-        lease_name=lease_name,
-        health_host=health_host,
-        health_port=health_port,
-        data_dir=data_dir,
-        workload_host=workload_host,
-        controllers=tuple(controllers or ()),
+    return up.manager(
+        ManagerSettings(
+            kubeconfig=options.kubeconfig,
+            context=options.context,
+            leader_elect=options.leader_elect,
+            lease_namespace=options.lease_namespace,
+            lease_name=options.lease_name,
+            health_host=options.health_host,
+            health_port=options.health_port,
+            data_dir=options.data_dir,
+            workload_host=options.workload_host,
+            controllers=tuple(options.controller),
+        )
     )
-    raise typer.Exit(command.manager(settings))
 
 
-@describe_app.command("cluster")
-@errors.reported
-def describe_cluster(  # noqa: PLR0913 - the options of the command
-    name: Annotated[str, typer.Argument(help="Name of the Cluster.", metavar="NAME")],
-    namespace: Namespace = "",
-    watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Show it again whenever it changes, until Ctrl-C.")
-    ] = False,
-    grouping: Annotated[bool, typer.Option(help="Fold Machines in equal states into one row.")] = True,
-    echo: Annotated[bool, typer.Option("--echo", help="Show objects that only repeat their owner's state.")] = False,
-    show_conditions: Annotated[
-        str,
-        typer.Option(
-            help="all, or KIND or KIND/NAME, several with commas; with + only what is interesting.", metavar="WHAT"
-        ),
-    ] = "",
-    output: Output = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Show a Cluster and all that belongs to it, as a tree."""
-    from capi.app.describe import Options
-    from capi.cli import describe as command
-    from capi.cli.connect import Where
+def _describe(options: argparse.Namespace) -> int:
+    from capi.app.tree import Options
+    from capi.cli import connect, describe
 
-    where = Where(kubeconfig, context, data_dir, namespace)
-    options = Options(grouping=grouping, echo=echo, conditions=show_conditions)
-    raise typer.Exit(command.describe(where, name, options, watch=watch, output=output.value if output else None))
+    where = connect.Where(options.kubeconfig, options.context, options.data_dir, options.namespace)
+    shown = Options(grouping=options.grouping, echo=options.echo, conditions=options.show_conditions)
+    return describe.describe(where, options.name, shown, watch=options.watch, output=options.output)
 
 
-@get_app.command("kubeconfig")
-@errors.reported
-def get_kubeconfig(
-    name: Annotated[str, typer.Argument(help="Name of the Cluster.", metavar="NAME")],
-    namespace: Namespace = "",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Print the kubeconfig of a workload cluster."""
-    from capi.cli import get as command
-    from capi.cli.connect import Where
+def _get_kubeconfig(options: argparse.Namespace) -> int:
+    from capi.cli import connect, get
 
-    raise typer.Exit(command.kubeconfig(Where(kubeconfig, context, data_dir, namespace), name))
+    where = connect.Where(options.kubeconfig, options.context, options.data_dir, options.namespace)
+    return get.kubeconfig(where, options.name)
 
 
-@app.command()
-@errors.reported
-def manifests(
-    only: Annotated[Part, typer.Option(help="Only this part.")] = Part.all,
-    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Namespace of the manager.")] = "capi-system",
-    image: Annotated[str | None, typer.Option(help="Image of the manager.", show_default="capi:VERSION")] = None,
-) -> None:
-    """Print what a Kubernetes cluster needs: CRDs, RBAC and the manager's Deployment."""
-    from capi.app import manifests as content
+def _manifests(options: argparse.Namespace) -> int:
+    from capi.app import manifests
 
-    typer.echo(content.render(only.value, namespace=namespace, image=image), nl=False)
+    sys.stdout.write(manifests.render(options.only, namespace=options.namespace, image=options.image))
+    return 0
 
 
-@app.command()
-@errors.reported
-def version(output: Output = None) -> None:
-    """Print the version."""
-    from capi.cli import version as command
+def _version(options: argparse.Namespace) -> int:
+    from capi.cli import version
 
-    typer.echo(command.text(output.value if output else None))
-
-
-def main() -> None:
-    """Entry point of the `capi` script."""
-    app()
+    sys.stdout.write(version.text(options.output) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
