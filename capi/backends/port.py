@@ -126,8 +126,12 @@ class PortTaken(BackendError):
 T_co = TypeVar("T_co", covariant=True)
 
 
-class News(AsyncIterator[T_co], Protocol[T_co]):
-    """What happens, as it happens, until the reader closes it."""
+class News(Protocol[T_co]):
+    """What happens, as it happens, until the reader closes it: an asynchronous iterator."""
+
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+
+    async def __anext__(self) -> T_co: ...
 
     async def aclose(self) -> None: ...
 
@@ -170,10 +174,10 @@ class ControlPlanes(Protocol):
         """
         ...
 
-    async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair) -> None:
+    async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> None:
         """Serve the cluster's API on `host`:`port`, with certificates of `authority`, from what was kept of the cluster.
 
-        Starts anew if the port or the authority differ from those in use. Raises PortTaken, BackendError.
+        Starts anew if any of the three differs from what is in use. Raises PortTaken, BackendError.
         """
         ...
 

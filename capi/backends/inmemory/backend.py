@@ -106,15 +106,16 @@ class InMemoryBackend:
         self._feeds.publish(InstanceEvent(machine.spec.cluster, machine.spec.name, machine.spec.pool))
 
     async def _abandon(self, spec: InstanceSpec) -> None:
-        """Forget the machine; its Node stays behind, as a node controller would show it."""
-        client = self._workloads.client(spec.cluster)
-        if client is not None:
-            try:
-                await _mark_unreachable(client, spec, self._clock.now())
-            except (ApiError, TransportError) as error:
-                raise BackendUnavailable(f"losing Node {spec.name}: {error.message}") from error
+        """Forget the machine; its Node stays behind, as a node controller would show it.
+
+        A workload API that cannot be reached does not bring the machine back: the Node goes with the Machine anyway.
+        """
         self._machines.pop(spec.id, None)
         self._lost.add(spec.id)
+        client = self._workloads.client(spec.cluster)
+        if client is not None:
+            with suppress(ApiError, TransportError):
+                await _mark_unreachable(client, spec, self._clock.now())
 
     async def _join(self, machine: _Machine, now: datetime) -> Instance:
         client = self._workloads.client(machine.spec.cluster)
@@ -150,12 +151,11 @@ async def _register(client: Client, machine: _Machine, now: datetime) -> None:
 
 
 async def _mark_unreachable(client: Client, spec: InstanceSpec, now: datetime) -> None:
-    with suppress(NotFound):
-        found = await client.get(nodes.NODES, spec.name)
-        if found.get("spec", {}).get("providerID") != spec.id or nodes.is_unreachable(found):
-            return
-        body = nodes.unreachable(now)
-        await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
+    found = await client.get(nodes.NODES, spec.name)
+    if found.get("spec", {}).get("providerID") != spec.id or nodes.is_unreachable(found):
+        return
+    body = nodes.unreachable(now)
+    await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
 
 
 def _instance(machine: _Machine, *, next_change: datetime | None = None, waiting: bool = False) -> Instance:

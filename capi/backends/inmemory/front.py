@@ -36,9 +36,9 @@ class Front:
         return await serve(self.handler, host, port, server_context(serving, self.authority.certificate))
 
 
-async def open_front(store: Store, clock: Clock, authority: KeyPair, resources: AsyncExitStack) -> Front:
+async def open_front(store: Store, clock: Clock, authority: KeyPair, version: str, resources: AsyncExitStack) -> Front:
     """Start an API server over `store`; what it opens is closed with `resources`."""
     registry = ApiRegistry(store, clock=clock)
     resources.push_async_callback(registry.close)
     await registry.start()
-    return Front(ApiServer(registry, clock=clock), registry.run, clock, authority)
+    return Front(ApiServer(registry, clock=clock, version=version), registry.run, clock, authority)

@@ -41,8 +41,8 @@ CLOSE_GRACE = 1.0
 class _Hosted:
     """A running API server. `resources` closes, in this order: listener, background tasks, registry, store."""
 
-    port: int
-    authority: KeyPair
+    identity: tuple[int, KeyPair, str]
+    """Port, authority and version."""
     handler: Handler
     client: Client
     resources: AsyncExitStack
@@ -89,15 +89,15 @@ class WorkloadClusters:
             self._reserved[cluster] = ports.choose(cluster, self._host, {*taken, *others})
         return self._reserved[cluster]
 
-    async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair) -> None:
+    async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> None:
         """See ControlPlanes."""
         async with self._lock(cluster):
             hosted = self._hosted.get(cluster)
             if hosted is not None:
-                if hosted.failure is None and (hosted.port, hosted.authority) == (port, authority):
+                if hosted.failure is None and hosted.identity == (port, authority, version):
                     return
                 await self._stop(cluster)
-            self._hosted[cluster] = await self._start(cluster, port, authority)
+            self._hosted[cluster] = await self._start(cluster, port, authority, version)
 
     async def ensure_absent(self, cluster: ClusterKey) -> None:
         """See ControlPlanes."""
@@ -126,12 +126,14 @@ class WorkloadClusters:
             async with self._lock(cluster):
                 await self._stop(cluster)
 
-    async def _start(self, cluster: ClusterKey, port: int, authority: KeyPair) -> _Hosted:
+    async def _start(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> _Hosted:
         async with AsyncExitStack() as resources:
             store = self._stores.open(cluster)
             resources.push_async_callback(store.close)
-            front = await open_front(store, self._clock, authority, resources)
-            hosted = _Hosted(port, authority, front.handler, Client(InProcessTransport(front.handler)), resources)
+            front = await open_front(store, self._clock, authority, version, resources)
+            hosted = _Hosted(
+                (port, authority, version), front.handler, Client(InProcessTransport(front.handler)), resources
+            )
             task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
             resources.push_async_callback(_cancelled, task)
             if self._sockets:

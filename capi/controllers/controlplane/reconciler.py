@@ -85,7 +85,8 @@ class DevControlPlaneReconciler:
         assert seen.cluster is not None
         try:
             authority = kubeconfig.authority_of(secret)
-            await self._control_planes.ensure_running(ClusterKey(*seen.cluster.key), endpoint.port, authority)
+            key = ClusterKey(*seen.cluster.key)
+            await self._control_planes.ensure_running(key, endpoint.port, authority, seen.plane.spec.version)
         except BadSecret as error:
             return planning.bad_certificates(seen, error)
         except BackendError as error:

@@ -106,7 +106,10 @@ class DevMachinePoolReconciler:
                 if gone and await reader.live(DevMachine, name, obj.namespace) is None:
                     dangling.append(machine)
         ordered = [infra[name] for name in sorted(infra)]
-        return Scope(obj, pool, lookups.cluster_of(pool or obj, reader), ordered, machines, dangling)
+        cluster = lookups.cluster_of(obj, reader)
+        if pool is not None:
+            cluster = reader.get(Cluster, pool.spec.cluster_name, obj.namespace)
+        return Scope(obj, pool, cluster, ordered, machines, dangling)
 
     async def _sweep(self, seen: Scope) -> None:
         """Instances that no object names any more; the pool's name was theirs."""
@@ -121,20 +124,21 @@ class DevMachinePoolReconciler:
             return wanted
         assert isinstance(wanted.status, DevMachinePoolStatus)
         rest = self._wrote.get(obj.key, now) + PROGRESS - now
-        if obj.key in self._wrote and rest > timedelta() and _same_but_for_numbers(obj.status, wanted.status):
+        if obj.key in self._wrote and rest > timedelta() and _is_progress(obj.status, wanted.status):
             later = min(rest, wanted.requeue_after or rest)
             return dataclasses.replace(wanted, status=None, requeue_after=later)
         self._wrote[obj.key] = now
         return wanted
 
 
-def _same_but_for_numbers(old: DevMachinePoolStatus, new: DevMachinePoolStatus) -> bool:
+def _is_progress(old: DevMachinePoolStatus, new: DevMachinePoolStatus) -> bool:
+    """The pool is still not ready, for the same reason; only numbers and messages moved."""
     states = {c.type: (c.status, c.reason) for c in old.conditions}
-    return (old.initialization, old.ready, old.infrastructure_machine_kind) == (
-        new.initialization,
-        new.ready,
-        new.infrastructure_machine_kind,
-    ) and all(states.get(c.type) == (c.status, c.reason) for c in new.conditions)
+    return (
+        old.initialization == new.initialization
+        and old.infrastructure_machine_kind == new.infrastructure_machine_kind
+        and all(c.status == "False" and states.get(c.type) == (c.status, c.reason) for c in new.conditions)
+    )
 
 
 def _by_infra(machines: Sequence[Machine]) -> Mapping[str, Machine]:
