@@ -5,20 +5,17 @@ controllers     manager over a transport, reconcilers with their ports
 infrastructure  simulated machines and the API servers of their clusters
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from capi.admission import ClusterApiAdmission
 from capi.aio.clock import Clock
-from capi.api import crds
 from capi.backends.inmemory.backend import InMemoryBackend
-from capi.backends.inmemory.stores import Stores
+from capi.backends.inmemory.stores import FileStores, Stores
 from capi.backends.inmemory.workload import InProcessFirst, WorkloadClusters
 from capi.client import http, kubeconfig
-from capi.client.client import Client
-from capi.client.inprocess import InProcessTransport
 from capi.client.transport import Transport
 from capi.controllers.controlplane.reconciler import DevControlPlaneReconciler
 from capi.controllers.core.cluster.reconciler import ClusterReconciler
@@ -28,54 +25,15 @@ from capi.controllers.infra.cluster.reconciler import DevClusterReconciler
 from capi.controllers.infra.machine.reconciler import DevMachineReconciler
 from capi.controllers.infra.machinepool.reconciler import DevMachinePoolReconciler
 from capi.kube.errors import CapiError
-from capi.kube.types import Object, ResourceType
 from capi.runtime.clusters import Connector
 from capi.runtime.election import Election
 from capi.runtime.manager import Manager
 from capi.runtime.plan import ClusterKey
 from capi.runtime.reconciler import Reconciler
-from capi.server.http.app import ApiServer
-from capi.server.registry.registry import ApiRegistry
-from capi.server.store.interface import Store
-
-CRD = ResourceType(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
-)
-CRD_MANAGER = "capi-crds"
 
 
 class UnknownController(CapiError):
     """There is no controller of that name."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedApi:
-    """A started API server without sockets. `run` its registry's background work."""
-
-    registry: ApiRegistry
-    handler: ApiServer
-
-    def transport(self, user_agent: str = "capi") -> InProcessTransport:
-        return InProcessTransport(self.handler, user_agent=user_agent)
-
-
-@asynccontextmanager
-async def embedded_api(store: Store, clock: Clock) -> AsyncIterator[EmbeddedApi]:
-    """The management API over `store`, with our CRDs installed; closes the store at the end."""
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(store.close)
-        registry = ApiRegistry(store, clock=clock, admission=(ClusterApiAdmission(),))
-        stack.push_async_callback(registry.close)
-        await registry.start()
-        api = EmbeddedApi(registry, ApiServer(registry, clock=clock))
-        await install_crds(Client(api.transport(CRD_MANAGER)), crds.all())
-        yield api
-
-
-async def install_crds(client: Client, definitions: Iterable[Object]) -> None:
-    """Apply CRDs; one that is there already and equal is not written."""
-    for definition in definitions:
-        await client.apply(CRD, definition, manager=CRD_MANAGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +50,12 @@ class Infrastructure:
 
 @asynccontextmanager
 async def infrastructure(
-    clock: Clock, *, stores: Stores | None, host: str, sockets: bool = True
+    clock: Clock, *, host: str, directory: Path | None = None, stores: Stores | None = None, sockets: bool = True
 ) -> AsyncIterator[Infrastructure]:
+    """Workload clusters keep their objects in `directory` (made if missing), else in `stores`, else in memory."""
+    if directory is not None:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        stores = FileStores(directory)
     async with WorkloadClusters(clock, stores=stores, host=host, sockets=sockets) as workloads:
         yield Infrastructure(workloads, InMemoryBackend(workloads, clock))
 

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from capi.aio.clock import Clock, SystemClock
-from capi.app import compose, inputs, waiting
+from capi.app import embedded, inputs, waiting
 from capi.app.datadir import DataDir
 from capi.app.health import serve_health
 from capi.app.progress import Progress
 from capi.app.settings import ManagerSettings, UpSettings
-from capi.backends.inmemory.stores import FileStores, MemoryStores, Stores
 from capi.client import http, kubeconfig
 from capi.client.client import Client
 from capi.kube.errors import CapiError, NotFound
-from capi.kube.types import Key
+from capi.kube.messages import Handler
+from capi.kube.types import Key, ResourceType
 from capi.runtime.election import Election
 from capi.runtime.manager import Manager
 from capi.server.http.listener import Listener, ListenError, serve
@@ -71,15 +71,22 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
         data = DataDir(settings.data_dir)
         _prepare(data, settings, stack)
         began = clock.monotonic()
-        api = await stack.enter_async_context(compose.embedded_api(_store(data, settings), clock))
+        api = await stack.enter_async_context(embedded.embedded_api(_store(data, settings), clock))
         background = await stack.enter_async_context(_background())
         background(api.registry.run(), "api server")
         listener = await _listen(api.handler, data, settings, clock)
         stack.push_async_callback(listener.close, DRAIN)
         client = Client(api.transport(inputs.MANAGER))
+        progress.step(
+            f"API server ready at https://{listener.host}:{listener.port} in {clock.monotonic() - began:.1f} s"
+        )
         if settings.controllers:
+            from capi.app import compose  # see its docstring: not before the API serves
+
             infra = await stack.enter_async_context(
-                compose.infrastructure(clock, stores=_stores(data, settings), host=settings.host)
+                compose.infrastructure(
+                    clock, directory=None if settings.ephemeral else data.clusters, host=settings.host
+                )
             )
             manager = compose.manager(api.transport(), clock, infra, tune_gc=True)
             running = background(manager.run(), "controllers")
@@ -90,11 +97,17 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
         if manifests:
             await inputs.apply(client, manifests)
             progress.step(f"applied {len(manifests)} objects of {', '.join(str(file) for file in settings.files)}")
-        code = await _wait(settings, client, clock, manifests, progress, finish, stopped)
+        in_time = await _wait(settings, client, clock, manifests, progress, stopped)
+        if in_time is not None and finish is not None:
+            await finish(client, [_key(m) for m in manifests if m.body["kind"] == "Cluster"])
+        if in_time is False:
+            progress.note(
+                f"not everything runs after {settings.timeout.total_seconds():g} s; --timeout gives it longer"
+            )
         if not settings.once and not stopped.is_set():
             progress.note(_how_to(data))
             await stopped.wait()
-    return code
+    return 1 if in_time is False else 0
 
 
 def _prepare(data: DataDir, settings: UpSettings, stack: AsyncExitStack) -> None:
@@ -123,14 +136,7 @@ def _store(data: DataDir, settings: UpSettings) -> Store:
     return MemoryStore() if settings.ephemeral else SqliteStore.open(data.store)
 
 
-def _stores(data: DataDir, settings: UpSettings) -> Stores:
-    if settings.ephemeral:
-        return MemoryStores()
-    data.clusters.mkdir(mode=0o700, exist_ok=True)
-    return FileStores(data.clusters)
-
-
-async def _listen(handler: compose.ApiServer, data: DataDir, settings: UpSettings, clock: Clock) -> Listener:
+async def _listen(handler: Handler, data: DataDir, settings: UpSettings, clock: Clock) -> Listener:
     hosts = tuple(dict.fromkeys((settings.host, "localhost", "127.0.0.1", "::1")))
     certificates = data.certificates(hosts, clock.now())
     tls = server_context(certificates.serving, certificates.ca.certificate)
@@ -159,33 +165,22 @@ async def _wait(
     clock: Clock,
     manifests: Sequence[inputs.Manifest],
     progress: Progress,
-    finish: Finish | None,
     stopped: asyncio.Event,
-) -> int:
-    if not (settings.wait or settings.once) or stopped.is_set():
-        return 0
+) -> bool | None:
+    """Whether everything runs; None if it was not asked for, or a signal came first."""
+    if not (settings.wait or settings.once):
+        return None
     pools = [_key(m) for m in manifests if m.body["kind"] == "MachinePool"] if manifests else None
-    waiting_task = asyncio.ensure_future(
-        waiting.until_running(client, clock, pools, progress, settings.timeout.total_seconds())
-    )
+    timeout = settings.timeout.total_seconds()
+    running = asyncio.ensure_future(waiting.until_running(client, clock, pools, progress, timeout))
     stopping = asyncio.ensure_future(stopped.wait())
     try:
-        await asyncio.wait((waiting_task, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if not waiting_task.done():
-            return 0
-        in_time = waiting_task.result()
+        await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+        return running.result() if running.done() else None
     finally:
-        waiting_task.cancel()
-        stopping.cancel()
-    if finish is not None:
-        clusters = [_key(m) for m in manifests if m.body["kind"] == "Cluster"]
-        await finish(client, clusters)
-    if not in_time:
-        progress.note(
-            f"not everything was running after {settings.timeout.total_seconds():g} s; --timeout gives it longer"
-        )
-        return 1
-    return 0
+        for task in (running, stopping):
+            task.cancel()
+        await asyncio.wait((running, stopping))
 
 
 def _key(manifest: inputs.Manifest) -> Key:
@@ -199,6 +194,8 @@ def _how_to(data: DataDir) -> str:
 
 async def manager(settings: ManagerSettings, progress: Progress) -> int:
     """Runs until a signal. Exit code 0. Raises CapiError; LeadershipLost when another manager may have taken over."""
+    from capi.app import compose
+
     clock = SystemClock()
     stopped = _stop_signal()
     config = kubeconfig.load(settings.kubeconfig, context=settings.context)
@@ -207,13 +204,10 @@ async def manager(settings: ManagerSettings, progress: Progress) -> int:
         stack.push_async_callback(transport.close)
         client = Client(transport)
         await _check(client, config.server)
-        stores: Stores = MemoryStores()
         if settings.data_dir is not None:
-            data = DataDir(settings.data_dir)
-            data.prepare()
-            stores = FileStores(data.path)
+            DataDir(settings.data_dir).prepare()
         infra = await stack.enter_async_context(
-            compose.infrastructure(clock, stores=stores, host=settings.workload_host)
+            compose.infrastructure(clock, directory=settings.data_dir, host=settings.workload_host)
         )
         election = (
             Election(namespace=settings.lease_namespace, name=settings.lease_name) if settings.leader_elect else None
@@ -251,7 +245,7 @@ async def _check(client: Client, server: str) -> None:
 
 
 async def _ensure_namespace(client: Client, name: str) -> None:
-    namespaces = compose.ResourceType("", "v1", "Namespace", "namespaces", namespaced=False)
+    namespaces = ResourceType("", "v1", "Namespace", "namespaces", namespaced=False)
     try:
         await client.get(namespaces, name)
     except NotFound:

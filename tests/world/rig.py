@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from capi.aio.clock import LoopClock
 from capi.api.core.v1beta2 import Machine, MachinePool
-from capi.app import compose, inputs
+from capi.app import compose, embedded, inputs
 from capi.client.client import Client
 from capi.client.transport import Transport
 from capi.kube.objects import Resource
@@ -39,7 +39,7 @@ class World:
     """A running world; `client` is a user with all rights."""
 
     def __init__(
-        self, api: compose.EmbeddedApi, infra: compose.Infrastructure, manager: Manager, clock: LoopClock
+        self, api: embedded.EmbeddedApi, infra: compose.Infrastructure, manager: Manager, clock: LoopClock
     ) -> None:
         self.api = api
         self.infra = infra
@@ -144,7 +144,7 @@ class KeptStore(MemoryStore):
 async def world(wire: Wire = _plain) -> AsyncIterator[World]:
     """A fresh world whose controllers have started; `wire` puts faults between them and the API."""
     clock = LoopClock()
-    async with compose.embedded_api(MemoryStore(), clock) as api:
+    async with embedded.embedded_api(MemoryStore(), clock) as api:
         serving = asyncio.ensure_future(api.registry.run())
         made = World(api, clock, wire)
         try:
