@@ -1,0 +1,114 @@
+"""The Cluster controller.
+
+Wakes on: the Cluster, its infrastructure and control plane objects (by reference), its pools, its Machines (those of
+pools only when they come or go), and the connection to it.
+Upstream: internal/controllers/cluster/cluster_controller.go.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from capi.api.core import finalizers, labels
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.controllers import pause
+from capi.controllers.core import indexes
+from capi.controllers.core.cluster.plan import MANAGER, plan
+from capi.controllers.core.cluster.scope import Scope
+from capi.controllers.core.objects import look_up, value_of
+from capi.kube.objects import Unstructured
+from capi.kube.types import Key
+from capi.runtime.plan import ClusterKey, Plan
+from capi.runtime.reader import Reader
+from capi.runtime.watches import AnyWatch, Connections, External, Watch
+
+
+class ClusterReconciler:
+    """Ties infrastructure, control plane and workers together."""
+
+    kind: type[Cluster] = Cluster
+    manager: ClassVar[str] = MANAGER
+    finalizer: ClassVar[str | None] = finalizers.CLUSTER
+    spacing: ClassVar[timedelta] = timedelta(milliseconds=50)
+    """Least time between two passes of one Cluster, which is woken by everything that belongs to it."""
+
+    def __init__(self) -> None:
+        self._lost: dict[Key, datetime] = {}
+        """When a connection was first found missing; a restart begins the grace period anew."""
+        self.watches: Sequence[AnyWatch] = (
+            Watch(Cluster, indexes=indexes.CLUSTER),
+            Watch(MachinePool, keys=_of_pool, changed=pool_matters, indexes=indexes.POOL),
+            Watch(Machine, keys=_of_machine, changed=machine_matters, indexes=indexes.MACHINE),
+            External(keys=_of_external),
+            Connections(keys=_of_connection),
+        )
+
+    def paused(self, obj: Cluster, reader: Reader) -> Sequence[str]:
+        return pause.causes(obj, obj)
+
+    async def reconcile(self, obj: Cluster, reader: Reader, now: datetime) -> Plan:
+        connected = reader.workload(ClusterKey(*obj.key)) is not None
+        lost = None if connected else self._lost.setdefault(obj.key, now)
+        if connected:
+            self._lost.pop(obj.key, None)
+        made = plan(await observe(obj, reader, lost), now)
+        if made.finalized:
+            self._lost.pop(obj.key, None)
+        return made
+
+
+async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None) -> Scope:
+    """Read the caches. O(pools + Machines outside pools), at the end O(Machines)."""
+    value = indexes.cluster_value(cluster.namespace, cluster.name)
+    unpooled = reader.index(Machine, "unpooledOf", value)
+    return Scope(
+        cluster=cluster,
+        infra=await look_up(reader, cluster.spec.infrastructure_ref, cluster.namespace),
+        control_plane=await look_up(reader, cluster.spec.control_plane_ref, cluster.namespace),
+        pools=reader.index(MachinePool, "cluster", value),
+        unpooled=unpooled,
+        pool_machines=len(reader.index(Machine, "cluster", value)) - len(unpooled) if cluster.deleting else 0,
+        connected=lost_since is None,
+        lost_since=lost_since,
+    )
+
+
+def _of_pool(pool: MachinePool, reader: Reader) -> Iterable[Key]:
+    return (Key(pool.namespace, pool.spec.cluster_name),)
+
+
+def _of_machine(machine: Machine, reader: Reader) -> Iterable[Key]:
+    return (Key(machine.namespace, machine.spec.cluster_name),)
+
+
+def _of_external(obj: Unstructured, reader: Reader) -> Iterable[Key]:
+    return [cluster.key for cluster in reader.index(Cluster, "reference", value_of(obj))]
+
+
+def _of_connection(cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
+    return (Key(*cluster),)
+
+
+def pool_matters(old: MachinePool, new: MachinePool) -> bool:
+    """Whether a change of a pool concerns its Cluster."""
+    return (
+        old.deleting != new.deleting
+        or old.spec.replicas != new.spec.replicas
+        or _pool_counters(old) != _pool_counters(new)
+    )
+
+
+def _pool_counters(pool: MachinePool) -> tuple[object, ...]:
+    status = pool.status
+    return (
+        status.replicas,
+        status.ready_replicas,
+        status.available_replicas,
+        status.up_to_date_replicas,
+        status.versions,
+    )
+
+
+def machine_matters(old: Machine, new: Machine) -> bool:
+    """Updates of pool Machines never concern the Cluster: their pool counts them."""
+    return labels.POOL_NAME not in new.metadata.labels or labels.POOL_NAME not in old.metadata.labels

@@ -1,0 +1,1 @@
+"""MachinePool: a Machine for every instance that the pool's infrastructure reports."""

@@ -1,0 +1,179 @@
+"""All that one pass over a MachinePool looks at, and what is remembered of objects that have not changed since."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from capi import contract
+from capi.api.builtin import Node
+from capi.api.core import labels
+from capi.api.core.conditions import AVAILABLE, HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED, READY, UP_TO_DATE
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool, MachineTemplateSpec
+from capi.controllers import owners
+from capi.controllers.core.objects import ABSENT, Found
+from capi.kube import names
+from capi.kube.conditions import Condition
+from capi.kube.objects import AnyResource, Unstructured
+
+T = TypeVar("T", bound=AnyResource)
+F = TypeVar("F")
+
+
+class MachineFacts(NamedTuple):
+    """What a pool counts of one of its Machines."""
+
+    name: str
+    ready: Condition | None
+    available: bool
+    up_to_date: Condition | None
+    version: str
+    node: str
+    created: datetime | None
+    deleting: bool
+    remediating: bool
+
+
+class InfraFacts(NamedTuple):
+    """What a pool uses of one InfraMachine."""
+
+    provider_id: str
+    failure_domain: str
+
+
+class NodeFacts(NamedTuple):
+    """What a pool counts of one Node."""
+
+    ready: bool
+    ready_since: datetime | None
+    version: str
+
+
+class Remembered(Generic[T, F]):
+    """A pure function's results by name, valid as long as the very same object comes again. About 0.2 µs when it does."""
+
+    def __init__(self, function: Callable[[T], F]) -> None:
+        self._function = function
+        self._known: dict[str, tuple[T, F]] = {}
+
+    def __call__(self, obj: T) -> F:
+        known = self._known.get(obj.metadata.name)
+        if known is not None and known[0] is obj:
+            return known[1]
+        made = self._function(obj)
+        self._known[obj.metadata.name] = obj, made
+        return made
+
+    def keep(self, live: int) -> None:
+        """Forget everything when far more is remembered than lives."""
+        if len(self._known) > 2 * live + 64:
+            self._known.clear()
+
+
+class Memory:
+    """Speeds a pool's passes up; without it they decide the same."""
+
+    def __init__(self) -> None:
+        self.machines: Remembered[Machine, MachineFacts] = Remembered(machine_facts)
+        self.infra: Remembered[Unstructured, InfraFacts] = Remembered(infra_facts)
+        self.nodes: Remembered[Node, NodeFacts] = Remembered(node_facts)
+        self.settled: dict[str, tuple[Any, ...]] = {}
+        """By name of the InfraMachine: the objects for which the Machine was found to be as wanted."""
+        self._template: MachineTemplateSpec | None = None
+
+    def begin(self, template: MachineTemplateSpec, live: int) -> None:
+        """Start a pass: a changed template unsettles everything."""
+        if self._template != template or len(self.settled) > 2 * live + 64:
+            self._template = template
+            self.settled.clear()
+        for remembered in (self.machines, self.infra, self.nodes):
+            remembered.keep(live)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Everything a pass decides is a function of this and the clock."""
+
+    pool: MachinePool
+    cluster: Cluster | None
+    infra: Found = ABSENT
+    bootstrap: Found = ABSENT
+    infra_machines: Sequence[Unstructured] = ()
+    machines: Sequence[Machine] = ()
+    """Machines with the pool's label or its controller reference."""
+    strangers: Mapping[str, Machine] = field(default_factory=dict)
+    """Machines that are not in `machines` but have the name of an InfraMachine."""
+    nodes: Mapping[str, Node] | None = None
+    """The pool's Nodes by provider ID; None while the workload cluster is not connected."""
+    retired: Sequence[Node] = ()
+    """Nodes that `status.nodeRefs` names although their provider ID is in no list any more; or all of them at the end."""
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def machine_kind(self) -> str:
+        """Kind of the InfraMachines; empty when the infrastructure has no objects for single instances."""
+        return contract.infrastructure_machine_kind(self.infra.obj) if self.infra.obj is not None else ""
+
+    @property
+    def own_machines(self) -> list[Machine]:
+        """Machines that this pool controls, or may."""
+        return [machine for machine in self.machines if is_own(machine, self.pool)]
+
+
+def is_own(machine: Machine, pool: MachinePool) -> bool:
+    """Controlled by this pool or by nobody; an outlived reference to a pool of this name counts as this pool's."""
+    return owners.foreign_controller(machine, pool) is None
+
+
+def selector(pool: MachinePool) -> dict[str, str]:
+    """Labels of the pool's InfraMachines and Machines."""
+    return {labels.CLUSTER_NAME: pool.spec.cluster_name, labels.POOL_NAME: names.label_value(pool.name)}
+
+
+def provider_ids(pool: MachinePool, infra: Found) -> tuple[str, ...]:
+    """The pool's instances: as the infrastructure lists them, or as known before.
+
+    An empty list beside replicas that are not zero means "not yet".
+    """
+    obj = infra.usable
+    if obj is None or not contract.provisioned(obj):
+        return pool.spec.provider_id_list
+    listed = contract.provider_id_list(obj)
+    if not listed and contract.replicas(obj) != 0 and pool.spec.replicas != 0:
+        return pool.spec.provider_id_list
+    return listed
+
+
+def machine_facts(machine: Machine) -> MachineFacts:
+    by_type = {c.type: c for c in machine.status.conditions}
+    info, ref = machine.status.node_info, machine.status.node_ref
+    return MachineFacts(
+        name=machine.name,
+        ready=by_type.get(READY),
+        available=_is(by_type, AVAILABLE, "True"),
+        up_to_date=by_type.get(UP_TO_DATE),
+        version=(info.kubelet_version if info is not None else "") or machine.spec.version,
+        node=ref.name if ref is not None else "",
+        created=machine.metadata.creation_timestamp,
+        deleting=machine.deleting,
+        remediating=_is(by_type, HEALTH_CHECK_SUCCEEDED, "False") and _is(by_type, OWNER_REMEDIATED, "False"),
+    )
+
+
+def infra_facts(obj: Unstructured) -> InfraFacts:
+    return InfraFacts(contract.provider_id(obj), contract.failure_domain(obj))
+
+
+def node_facts(node: Node) -> NodeFacts:
+    found = next((c for c in node.status.conditions if c.type == "Ready"), None)
+    info = node.status.node_info
+    return NodeFacts(
+        ready=found is not None and found.status == "True",
+        ready_since=found.last_transition_time if found is not None else None,
+        version=info.kubelet_version if info is not None else "",
+    )
+
+
+def _is(by_type: Mapping[str, Condition], type_: str, status: str) -> bool:
+    found = by_type.get(type_)
+    return found is not None and found.status == status
