@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from capi.aio.clock import Clock
 from capi.kube.errors import ApiError, MethodNotAllowed, NotFound
 from capi.kube.types import GroupKind, Key, Object
-from capi.server.registry import builtin, namespaces, pods
+from capi.server.registry import binding, builtin, eviction, namespaces
 from capi.server.registry.admission import Admission
 from capi.server.registry.definitions import Definitions
 from capi.server.registry.deletes import Deleter
@@ -158,9 +158,11 @@ class ApiRegistry:
         if not subresource:
             return await self._settled(lambda: self._writer.create(target, obj), target)
         if target.table == "pods" and subresource == "eviction":
-            return await self._settled(lambda: pods.evict(target, obj, self._deleter), target)
+            return await self._settled(
+                lambda: eviction.evict(target, obj, self._store, self._deleter, self._clock), target
+            )
         if target.table == "pods" and subresource == "binding":
-            return await self._settled(lambda: pods.bind(target, obj, self._store, self._clock), target)
+            return await self._settled(lambda: binding.bind(target, obj, self._store, self._clock), target)
         raise MethodNotAllowed()
 
     async def update(

@@ -3,8 +3,8 @@
 import pytest
 
 from capi.aio.clock import LoopClock
-from capi.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
-from capi.server.registry.interface import DeleteOptions, ListOptions
+from capi.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, TooManyRequests
+from capi.server.registry.interface import DeleteOptions, ListOptions, WriteOptions
 from capi.server.registry.registry import ApiRegistry
 from capi.server.store.memory import MemoryStore
 from tests.unit.server.registry.rig import Rig, a_config_map, a_definition, a_widget, owned_by
@@ -269,3 +269,40 @@ async def test_a_scheduled_pod_gets_its_grace_period(rig: Rig) -> None:
     assert (await rig.delete("pods", "bound", grace_period_seconds=60))["metadata"]["deletionGracePeriodSeconds"] == 5
     await rig.delete("pods", "bound", grace_period_seconds=0)
     assert rig.names("pods") == []
+
+
+async def test_an_eviction_is_charged_to_the_pods_budget(rig: Rig) -> None:
+    options = WriteOptions(field_manager="test")
+
+    async def evict() -> None:
+        await rig.registry.create(
+            rig.info("pods"), "ns", {"metadata": {"name": "p"}}, options, name="p", subresource="eviction"
+        )
+
+    budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
+    await rig.create("poddisruptionbudgets", budget)
+    pod = {
+        "metadata": {"name": "p", "labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"},
+    }
+    await rig.create("pods", pod)
+    ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    await rig.patch("pods", "p", ready, subresource="status")
+    with pytest.raises(TooManyRequests, match="disruption budget"):
+        await evict()
+    status = {
+        "observedGeneration": 1,
+        "disruptionsAllowed": 0,
+        "currentHealthy": 1,
+        "desiredHealthy": 1,
+        "expectedPods": 1,
+    }
+    await rig.patch("poddisruptionbudgets", "b", {"status": status}, subresource="status")
+    with pytest.raises(TooManyRequests) as raised:
+        await evict()
+    assert raised.value.causes[0].message == "The disruption budget b needs 1 healthy pods and has 1 currently"
+    await rig.patch("poddisruptionbudgets", "b", {"status": {"disruptionsAllowed": 1}}, subresource="status")
+    await evict()
+    spent = rig.get("poddisruptionbudgets", "b")["status"]
+    assert (spent["disruptionsAllowed"], list(spent["disruptedPods"])) == (0, ["p"])
+    assert rig.get("pods", "p")["metadata"]["deletionTimestamp"]

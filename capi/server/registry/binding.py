@@ -1,39 +1,17 @@
-"""Subresources of Pods that act instead of storing: eviction and binding.
+"""pods/binding: put a Pod on a node.
 
-Upstream: kubernetes pkg/registry/core/pod/{rest/subresources,storage/eviction,storage/storage}.go.
-PodDisruptionBudgets are not consulted yet.
+Upstream: kubernetes pkg/registry/core/pod/storage/storage.go (BindingREST).
 """
 
 from capi.aio.clock import Clock
 from capi.kube import times
-from capi.kube.errors import BadRequest, Conflict, Invalid, NotFound
+from capi.kube.errors import Conflict, Invalid
 from capi.kube.types import Object
 from capi.server.registry import persist, refusals
-from capi.server.registry.deletes import Deleter
-from capi.server.registry.interface import DeleteOptions
+from capi.server.registry.eviction import SUCCESS
 from capi.server.registry.schema import causes
 from capi.server.registry.target import Outcome, Target
 from capi.server.store.interface import Store
-
-SUCCESS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-def evict(target: Target, eviction: Object, deleter: Deleter) -> Outcome:
-    """policy/v1 Eviction: delete the Pod with its deleteOptions."""
-    name = (eviction.get("metadata") or {}).get("name")
-    if name and name != target.name:
-        raise BadRequest(f"name in URL does not match name in Eviction object: {target.name} vs {name}")
-    sent = eviction.get("deleteOptions") or {}
-    preconditions = sent.get("preconditions") or {}
-    options = DeleteOptions(
-        propagation=sent.get("propagationPolicy") or "",
-        grace_period_seconds=sent.get("gracePeriodSeconds"),
-        uid=str(preconditions.get("uid") or ""),
-        resource_version=str(preconditions.get("resourceVersion") or ""),
-        dry_run=target.options.dry_run or bool(sent.get("dryRun")),
-    )
-    outcome = deleter.delete(target.served, target.key, options)
-    return Outcome(SUCCESS, outcome.revision, created=True)
 
 
 def bind(target: Target, binding: Object, store: Store, clock: Clock) -> Outcome:
@@ -78,10 +56,3 @@ def _bound(pod: Object, binding: Object, node: str, now: str) -> Object:
         "spec": {**pod["spec"], "nodeName": node},
         "status": {**status, "conditions": [*conditions, scheduled]},
     }
-
-
-def unsupported(target: Target) -> NotFound:
-    """A subresource that needs something this server does not have (a kubelet, a token issuer)."""
-    return NotFound(
-        "the server could not find the requested resource", kind=target.served.type.plural, name=target.name
-    )
