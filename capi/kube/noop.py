@@ -78,7 +78,10 @@ def _settled_map(live: Object, value: Object, owned: Object) -> bool:
             if item == [] and live.get(key) == []:
                 continue  # nobody owns an empty list
             return False
-        if key not in live or not _settled(live[key], item, fields):
+        if type(item) is str:
+            if item != live.get(key) or fields:
+                return False
+        elif key not in live or not _settled(live[key], item, fields):
             return False
         seen += 1
     return seen == len(owned) - ("." in owned)
@@ -102,21 +105,31 @@ def _in_order(live: list[Any], value: list[Any]) -> bool:
 def _settled_items(live: list[Any], value: list[Any], owned: Object) -> bool:
     """Every owned key names one item of `value` and one of `live`, in the same order."""
     keys = tuple(_parsed(next(iter(owned))))
-    fields_by_key = {tuple(_parsed(name).values()): fields for name, fields in owned.items()}
+    single = keys[0] if len(keys) == 1 else ""
+    fields_by_key = {_key_values(name): fields for name, fields in owned.items()}
     rest = iter(live)
     for item in value:
-        if not isinstance(item, dict):
+        if type(item) is not dict:
             return False
-        key = tuple(item.get(name) for name in keys)
+        key = (item.get(single),) if single else tuple(item.get(name) for name in keys)
         if None in key:
             key = _with_defaults(keys, key, fields_by_key)
         fields = fields_by_key.pop(key, None)
         if fields is None:
             return False
-        present = next((p for p in rest if tuple(p.get(name) for name in keys) == key), None)
-        if present is None or not _settled(present, item, fields):
+        for present in rest:
+            if all(_same_key(present, item, name, part) for name, part in zip(keys, key, strict=True)):
+                break
+        else:
+            return False
+        if not _settled(present, item, fields):
             return False
     return True
+
+
+def _same_key(present: Object, item: Object, name: str, part: Json) -> bool:
+    """A key that both leave to its default is the same too."""
+    return present.get(name, part if name not in item else None) == part
 
 
 def _with_defaults(
@@ -135,3 +148,8 @@ def _with_defaults(
 def _parsed(name: str) -> Json:
     """The JSON behind a `k:` or `v:` path element. Shared: do not change it."""
     return orjson.loads(name[2:])
+
+
+@lru_cache(maxsize=8192)
+def _key_values(name: str) -> tuple[Any, ...]:
+    return tuple(orjson.loads(name[2:]).values())

@@ -33,7 +33,7 @@ def compare(old: Object, new: Object, node: Node) -> Comparison:
 
 def _values(old: Json, new: Json, node: Node, element: str, into: Comparison) -> None:
     """Adds what differs between two present values to `into`, under `element`."""
-    if old is new:
+    if old is new or (node.exact and old == new):
         return
     old_map, new_map = _granular_map(old, node), _granular_map(new, node)
     old_list, new_list = _granular_list(old, node), _granular_list(new, node)
@@ -73,8 +73,8 @@ def _maps(old: Object, new: Object, node: Node, into: Comparison) -> None:
     for name, value in new.items():
         if name not in old:
             into.added["f:" + name] = full_node(value, node.member(name))
-        elif value is not old[name]:
-            _values(old[name], value, node.member(name), "f:" + name, into)
+        elif value is not (present := old[name]) and (type(value) is not str or value != present):
+            _values(present, value, node.member(name), "f:" + name, into)
 
 
 def _lists(old: list[Any], new: list[Any], node: Node, into: Comparison) -> None:

@@ -19,6 +19,8 @@ _GONE: Any = object()
 def merge(live: Json, config: Json, node: Node) -> Any:
     """`live` with all that `config` says: granular maps member by member, keyed lists and sets item by item."""
     if type(config) is dict:
+        if node.exact and live == config:
+            return live
         if type(live) is dict and live and not node.leaf(config):
             return _merge_map(live, config, node)
     elif type(config) is list:

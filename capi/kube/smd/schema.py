@@ -25,6 +25,7 @@ class Node:
 
     __slots__ = (
         "_elements",
+        "_exact",
         "atomic_map",
         "deduced",
         "defaults",
@@ -40,7 +41,7 @@ class Node:
 
     def __init__(self) -> None:
         self.scalar = ""
-        """numeric, string, boolean or untyped; "" = no scalar allowed."""
+        """numeric, string, boolean, formatted (a string, but any scalar is let through) or untyped; "" = none allowed."""
         self.is_map = False
         self.fields: dict[str, Node] = {}
         self.element: Node | None = None
@@ -56,6 +57,16 @@ class Node:
         self.deduced = False
         """A map without declared fields whose values have no declared type either."""
         self._elements: dict[Any, str] = {}
+        self._exact: bool | None = None
+
+    @property
+    def exact(self) -> bool:
+        """True if every scalar below has one declared type, so that Python's equality is JSON's (true is not 1)."""
+        if self._exact is None:
+            self._exact = True  # while it is looked at, for types that contain themselves
+            below = [node for node in (*self.fields.values(), self.element, self.items) if node is not None]
+            self._exact = not self.deduced and self.scalar != "untyped" and all(node.exact for node in below)
+        return self._exact
 
     def leaf(self, value: Json) -> bool:
         """True if `value` is owned as a whole: a scalar, null, or an atomic map or list."""
@@ -249,5 +260,5 @@ def _list_type(schema: Object) -> tuple[str, tuple[str, ...]]:
 
 def _scalar(kind: str, form: str) -> str:
     if kind == "string":
-        return "string" if form in ("", "byte") else "untyped"
+        return "string" if form in ("", "byte") else "formatted"
     return {"integer": "numeric", "number": "numeric", "boolean": "boolean"}.get(kind, "untyped")

@@ -167,7 +167,7 @@ def _scalar_fits(value: Json, scalar: str) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if scalar == "boolean":
         return isinstance(value, bool)
-    return scalar == "untyped"
+    return scalar in ("untyped", "formatted")
 
 
 _GO_TYPES: dict[type, str] = {
