@@ -129,7 +129,7 @@ def _settled_items(live: list[Any], value: list[Any], owned: Object) -> bool:
 
 def _same_key(present: Object, item: Object, name: str, part: Json) -> bool:
     """A key that both leave to its default is the same too."""
-    return present.get(name, part if name not in item else None) == part
+    return bool(present.get(name, part if name not in item else None) == part)
 
 
 def _with_defaults(
