@@ -1,0 +1,86 @@
+"""Reading provider objects of both contracts."""
+
+from typing import Any
+
+import pytest
+
+from capi import contract
+from capi.api.core.v1beta2 import FailureDomain
+from capi.kube.errors import ContractError
+from capi.kube.objects import Unstructured
+from capi.kube.types import Object, ResourceType
+
+KIND = ResourceType("infrastructure.cluster.x-k8s.io", "v1", "AnyMachine", "anymachines")
+
+
+def an_object(spec: Object | None = None, status: Object | None = None) -> Unstructured:
+    raw: Object = {"metadata": {"name": "a", "namespace": "ns"}, "spec": spec or {}, "status": status or {}}
+    return Unstructured.of(KIND, raw)
+
+
+@pytest.mark.parametrize(
+    "status, wanted",
+    [
+        pytest.param({"initialization": {"provisioned": True}}, True, id="v1beta2"),
+        pytest.param({"initialization": {"provisioned": False}, "ready": True}, False, id="v1beta2 wins"),
+        pytest.param({"ready": True}, True, id="v1beta1"),
+        pytest.param({}, False, id="neither"),
+    ],
+)
+def test_provisioned(status: Object, wanted: bool) -> None:
+    assert contract.provisioned(an_object(status=status)) is wanted
+
+
+@pytest.mark.parametrize(
+    "domains",
+    [
+        pytest.param([{"name": "b", "controlPlane": True}, {"name": "a"}], id="v1beta2: a list"),
+        pytest.param({"b": {"controlPlane": True}, "a": {}}, id="v1beta1: a map"),
+    ],
+)
+def test_failure_domains_are_sorted_and_complete(domains: Any) -> None:
+    assert contract.failure_domains(an_object(status={"failureDomains": domains})) == (
+        FailureDomain(name="a", control_plane=False),
+        FailureDomain(name="b", control_plane=True),
+    )
+
+
+def test_absent_facts_are_empty() -> None:
+    nothing = an_object()
+    assert contract.provider_id(nothing) == "" and contract.provider_id_list(nothing) == ()
+    assert contract.replicas(nothing) is None and contract.data_secret_name(nothing) is None
+    assert contract.control_plane_endpoint(nothing) is None and contract.failure(nothing) == ("", "")
+
+
+def test_an_endpoint_needs_host_and_port() -> None:
+    half = an_object(spec={"controlPlaneEndpoint": {"host": "h"}})
+    whole = an_object(spec={"controlPlaneEndpoint": {"host": "h", "port": 1}})
+    assert contract.control_plane_endpoint(half) is None
+    assert str(contract.control_plane_endpoint(whole)) == "h:1"
+
+
+def test_a_field_of_the_wrong_type_is_named_with_its_object() -> None:
+    with pytest.raises(ContractError, match=r"AnyMachine ns/a: spec\.providerID: .*str"):
+        contract.provider_id(an_object(spec={"providerID": 5}))
+    with pytest.raises(ContractError, match=r"status\.initialization: must be an object"):
+        contract.provisioned(an_object(status={"initialization": "yes"}))
+
+
+def test_conditions_of_either_shape_are_read() -> None:
+    old = {"type": "Ready", "status": "False", "severity": "Info", "lastTransitionTime": "not a time"}
+    (condition,) = contract.conditions(an_object(status={"conditions": [old, {"type": "broken"}, "broken"]}))
+    assert (condition.reason, condition.message, condition.last_transition_time) == ("NoReasonReported", "", None)
+    new = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Ready",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    both = {"conditions": [old], "v1beta2": {"conditions": [new]}}
+    assert [c.status for c in contract.conditions(an_object(status=both))] == ["True"]
+
+
+def test_unavailable_replicas_of_the_older_contract_count_down() -> None:
+    assert contract.available_replicas(an_object(status={"replicas": 3, "unavailableReplicas": 1})) == 2
+    assert contract.up_to_date_replicas(an_object(status={"updatedReplicas": 2})) == 2
