@@ -32,8 +32,7 @@ KINDS: dict[str, str] = {
     "scheduling.k8s.io/v1": "PriorityClass",
     "networking.k8s.io/v1": "Ingress IngressClass NetworkPolicy",
     "rbac.authorization.k8s.io/v1": "Role RoleBinding ClusterRole ClusterRoleBinding",
-    "admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy "
-    "ValidatingAdmissionPolicyBinding",
+    "admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
 }
 OPAQUE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 REPLACED: dict[str, dict[str, Any]] = {

@@ -175,27 +175,59 @@ class Registry(Protocol):
         """The preferred version of a kind."""
         ...
 
-    def get(self, info: ResourceInfo, namespace: str, name: str, *, resource_version: str = "", subresource: str = "") -> tuple[Object, bytes]:
+    def get(
+        self, info: ResourceInfo, namespace: str, name: str, *, resource_version: str = "", subresource: str = ""
+    ) -> tuple[Object, bytes]:
         """The object (or its scale) and its JSON. Raises NotFound."""
         ...
 
     def list(self, info: ResourceInfo, namespace: str, options: ListOptions) -> Listing: ...
 
-    def watch(self, info: ResourceInfo, namespace: str, options: ListOptions, representation: Representation | None = None) -> Watcher:
+    def watch(
+        self, info: ResourceInfo, namespace: str, options: ListOptions, representation: Representation | None = None
+    ) -> Watcher:
         """A watch that has not started. Raises for bad options; an old revision becomes an ERROR event."""
         ...
 
-    async def create(self, info: ResourceInfo, namespace: str, obj: Object, options: WriteOptions, *, name: str = "", subresource: str = "") -> Written: ...
+    async def create(
+        self,
+        info: ResourceInfo,
+        namespace: str,
+        obj: Object,
+        options: WriteOptions,
+        *,
+        name: str = "",
+        subresource: str = "",
+    ) -> Written: ...
 
-    async def update(self, info: ResourceInfo, namespace: str, name: str, obj: Object, options: WriteOptions, *, subresource: str = "") -> Written: ...
+    async def update(
+        self,
+        info: ResourceInfo,
+        namespace: str,
+        name: str,
+        obj: Object,
+        options: WriteOptions,
+        *,
+        subresource: str = "",
+    ) -> Written: ...
 
     async def patch(  # noqa: PLR0913 - everything a PATCH says
-        self, info: ResourceInfo, namespace: str, name: str, patch_type: PatchType, body: bytes, options: WriteOptions, *, subresource: str = ""
+        self,
+        info: ResourceInfo,
+        namespace: str,
+        name: str,
+        patch_type: PatchType,
+        body: bytes,
+        options: WriteOptions,
+        *,
+        subresource: str = "",
     ) -> Written: ...
 
     async def delete(self, info: ResourceInfo, namespace: str, name: str, options: DeleteOptions) -> Written: ...
 
-    async def delete_collection(self, info: ResourceInfo, namespace: str, selection: ListOptions, options: DeleteOptions) -> Listing: ...
+    async def delete_collection(
+        self, info: ResourceInfo, namespace: str, selection: ListOptions, options: DeleteOptions
+    ) -> Listing: ...
 
 
 Counters = Mapping[str, int]

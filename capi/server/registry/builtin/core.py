@@ -12,7 +12,7 @@ import orjson
 from capi.kube import validation
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.builtin.fields import at, elements, section, with_default, with_member
+from capi.server.registry.builtin.fields import at, elements, section, text, with_default, with_member
 from capi.server.registry.schema import causes
 
 MAX_DATA = 1024 * 1024
@@ -79,13 +79,18 @@ def node_validate(obj: Object, old: Object | None) -> list[Cause]:
     return found
 
 
+def node_field(obj: Object, path: str) -> str:
+    """Field selectors: a missing flag is false."""
+    return text(obj, path) or ("false" if path == "spec.unschedulable" else "")
+
+
 def _taint_causes(obj: Object) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(elements(obj, "spec", "taints")):
         path = f"metadata.taints[{index}]"
         key, value, effect = (str(taint.get(name) or "") for name in ("key", "value", "effect"))
-        yield from (causes.invalid(f"{path}.key", key, text) for text in validation.label_key(key))
-        yield from (causes.invalid(f"{path}.value", value, text) for text in validation.label_value(value))
+        yield from (causes.invalid(f"{path}.key", key, wrong) for wrong in validation.label_key(key))
+        yield from (causes.invalid(f"{path}.value", value, wrong) for wrong in validation.label_value(value))
         if not effect:
             yield causes.required(f"{path}.effect")
         elif effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
@@ -165,7 +170,7 @@ def config_map_validate(obj: Object, old: Object | None) -> list[Cause]:
 
 def _key_causes(obj: Object, member: str) -> Iterator[Cause]:
     for key in section(obj, member):
-        yield from (causes.invalid(f"{member}[{key}]", key, text) for text in validation.config_key(key))
+        yield from (causes.invalid(f"{member}[{key}]", key, wrong) for wrong in validation.config_key(key))
 
 
 def _frozen_causes(obj: Object, old: Object, members: tuple[str, ...]) -> list[Cause]:

@@ -18,8 +18,11 @@ def label(name: str) -> Sequence[str]:
     return validation.dns_label(name)
 
 
+def label_1035(name: str) -> Sequence[str]:
+    """Service: RFC 1035 label."""
+    return validation.dns_1035_label(name)
+
+
 def path_segment(name: str) -> Sequence[str]:
     """RBAC kinds and events: anything that can stand in a URL path."""
-    if name in (".", ".."):
-        return [f"may not be '{name}'"]
-    return [f"may not contain '{char}'" for char in "/%" if char in name]
+    return validation.path_segment(name)

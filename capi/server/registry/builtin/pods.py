@@ -12,7 +12,7 @@ from typing import Any
 from capi.kube import quantity, validation
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.builtin.fields import at, elements, section, thawed, with_member
+from capi.server.registry.builtin.fields import at, elements, section, text, thawed, with_member
 from capi.server.registry.schema import causes
 
 _CONTAINERS = ("initContainers", "containers")
@@ -114,6 +114,13 @@ def _default_requests(spec: Object) -> None:
                 _fill(port, hostPort=port.get("containerPort"))
 
 
+def field(obj: Object, path: str) -> str:
+    """Field selectors: a missing flag is false; podIPs is the list as Go prints it."""
+    if path == "status.podIPs":
+        return ",".join(str(ip.get("ip") or "") for ip in elements(obj, "status", "podIPs"))
+    return text(obj, path) or ("false" if path == "spec.hostNetwork" else "")
+
+
 def create(obj: Object) -> Object:
     """Status Pending with its quality of service; priority 0; tolerates unready nodes for five minutes."""
     spec = dict(section(obj, "spec"))
@@ -169,7 +176,7 @@ def spec_causes(spec: Object, path: str) -> Iterator[Cause]:
             elif name in seen:
                 yield causes.duplicate(f"{where}.name", name)
             else:
-                yield from (causes.invalid(f"{where}.name", name, text) for text in validation.dns_label(name))
+                yield from (causes.invalid(f"{where}.name", name, wrong) for wrong in validation.dns_label(name))
             seen.add(name)
             if not container.get("image"):
                 yield causes.required(f"{where}.image")
@@ -191,8 +198,7 @@ def _update_causes(new: Object, old: Object) -> Iterator[Cause]:
             return
     deadline, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if before is not None and deadline is None:
-        text = "must not update from a positive integer to nil value"
-        yield causes.invalid("spec.activeDeadlineSeconds", None, text)
+        yield causes.invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value")
     elif before is not None and deadline > before:
         yield causes.invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
     kept = [_timeless(t) for t in new.get("tolerations") or ()]

@@ -17,6 +17,7 @@ Proof = Callable[[Any], bool]
 
 _EXACT = 2**53
 _NEVER: Object = {"not": {}}
+_QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(n|u|m|k|[KMGTPE]i?|[eE][+-]?[0-9]{1,2})?$"
 _PLAIN = ("maxLength", "minLength", "pattern", "enum", "minItems", "maxItems", "minProperties", "maxProperties")
 
 
@@ -91,6 +92,8 @@ def _values(schema: Object) -> Object:
         form["type"] = types
     if formats.check(name := str(schema.get("format") or "")) is not None:
         form["format"] = name
+    if schema.get("format") == "quantity":
+        form["pattern"] = _QUANTITY
     form |= _bounds(schema)
     if schema.get("uniqueItems"):
         form["uniqueItems"] = True

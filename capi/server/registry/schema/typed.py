@@ -8,6 +8,7 @@ Source: encoding/json (UnmarshalTypeError), as used by sigs.k8s.io/json.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from capi.kube import quantity
 from capi.kube.types import Object
 from capi.server.registry.schema.values import json_type
 
@@ -25,6 +26,8 @@ def checker(schema: Object) -> Checker:
 
 
 def _walk(schema: Object) -> _Walk | None:
+    if schema.get("format") == "quantity":
+        return _quantity
     if schema.get("x-kubernetes-int-or-string"):
         return _int_or_string
     kind = schema.get("type")
@@ -63,6 +66,16 @@ def _int_or_string(value: Any, path: str) -> str:
         if json_type(value) in ("integer", "string", "number", "null")
         else _complaint(value, path, "intstr.IntOrString")
     )
+
+
+def _quantity(value: Any, path: str) -> str:
+    if json_type(value) not in ("integer", "string", "number"):
+        return "" if value is None else _complaint(value, path, "resource.Quantity")
+    try:
+        quantity.parse(str(value))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _array(schema: Object) -> _Walk:
