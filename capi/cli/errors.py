@@ -47,10 +47,19 @@ def report(error: Exception) -> int:
         traceback.print_exception(error)
     if isinstance(error, CapiError):
         sys.stderr.write(f"error: {sentence(error)}\n")
+        if advice := _ADVICE.get(type(error).__name__):
+            sys.stderr.write(f"try:   {advice}\n")
         return code(error)
     text = f"{type(error).__name__}: {error}".rstrip(": ")
     sys.stderr.write(f"internal error: {text}\nThis is a fault of capi; --debug shows where it happened.\n")
     return INTERNAL
+
+
+_ADVICE = {
+    "ListenError": "--port=0 for a free port, or --host for another address",
+    "NotRunning": "capi up",
+}
+"""What to do, in the words of the command line, by class: the classes live below it and are not worth importing here."""
 
 
 def sentence(error: CapiError) -> str:
