@@ -5,8 +5,8 @@ Upstream: apiserver pkg/storage/etcd3/store.go (GetList), pkg/storage/continue.g
 
 import base64
 import binascii
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
 
 import orjson
 
@@ -92,20 +92,38 @@ class Reader:
     def _collect(
         self, served: Served, selection: Selection, entries: Iterator[tuple[Key, Entry]], revision: int, limit: int
     ) -> Listing:
-        items: list[Object] = []
-        encoded: list[bytes] = []
+        found: list[Entry] = []
         last: Key | None = None
+        token, left = "", None
         for key, entry in entries:
-            if limit and len(items) == limit and last is not None:
+            if limit and len(found) == limit and last is not None:
+                token = _token(revision, last)
                 left = 1 + sum(1 for _ in entries) if selection.everything else None
-                return Listing(items, encoded, revision, _token(revision, last), left)
+                break
             last = key
-            if not selection.everything and not selection.matches(entry.object):
-                continue
-            obj, data = served.present(entry)
-            items.append(obj)
-            encoded.append(served.list_item(data))
-        return Listing(items, encoded, revision)
+            if selection.everything or selection.matches(entry):
+                found.append(entry)
+        encoded = [served.list_item(served.encoded(entry)) for entry in found]
+        return Listing(_Items(served, found), encoded, revision, token, left)
+
+
+class _Items(Sequence[Object]):
+    """Objects of a page, parsed when they are looked at: most answers only need their JSON."""
+
+    def __init__(self, served: Served, entries: Sequence[Entry]) -> None:
+        self._served, self._entries = served, entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> Object: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Object]: ...
+    def __getitem__(self, index: int | slice) -> Object | Sequence[Object]:
+        if isinstance(index, slice):
+            return _Items(self._served, self._entries[index])
+        return self._served.from_storage(self._entries[index].object)
 
 
 class _Page(NamedTuple):

@@ -5,9 +5,10 @@ Upstream: apiserver pkg/registry/generic, each kind's GetAttrs and field label c
 
 from capi.kube import selectors
 from capi.kube.errors import BadRequest
-from capi.kube.types import Key, Object
+from capi.kube.types import Key
 from capi.server.registry.interface import ListOptions
 from capi.server.registry.served import Served
+from capi.server.store.interface import Entry
 
 
 class Selection:
@@ -44,13 +45,13 @@ class Selection:
             return None
         return Key(self.namespace, name)
 
-    def matches(self, obj: Object) -> bool:
-        """`obj` is a stored object."""
-        if self._labels is not None and not self._labels.matches(obj["metadata"].get("labels")):
+    def matches(self, entry: Entry) -> bool:
+        """Whether a stored object is selected."""
+        if self._labels is not None and not self._labels.matches(entry.labels):
             return False
         if self._fields is None:
             return True
-        served = self._served
+        served, obj = self._served, entry.object
         shown = served.from_storage(obj) if served.rules.view_of is not None else obj
         return self._fields.matches(lambda path: served.rules.field(shown, path))
 

@@ -52,17 +52,17 @@ class Served:
 
     def present(self, entry: Entry) -> tuple[Object, bytes]:
         """A stored object in this version, and its JSON."""
+        return self.from_storage(entry.object), self.encoded(entry)
+
+    def encoded(self, entry: Entry) -> bytes:
+        """JSON of a stored object in this version; does not look into it if it is stored in this version."""
         if entry.encoded.startswith(self.prefix):
-            return entry.object, entry.encoded
+            return entry.encoded
         stored = entry.object
         if self.rules.view_of is not None:
-            shown = self.from_storage(stored)
-            return shown, orjson.dumps(shown)
+            return orjson.dumps(self.from_storage(stored))
         self._refuse_webhook(str(stored["apiVersion"]))
-        return (
-            {**stored, "apiVersion": self.type.api_version},
-            self.prefix + entry.encoded[len(_prefix_of(stored["apiVersion"], stored["kind"])) :],
-        )
+        return self.prefix + entry.encoded[len(_prefix_of(stored["apiVersion"], stored["kind"])) :]
 
     def from_storage(self, stored: Object) -> Object:
         """A stored object in this version."""

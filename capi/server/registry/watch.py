@@ -163,7 +163,7 @@ class Watch:
     def _initial(self, *, bookmark: bool) -> Iterator[bytes]:
         selection = self._selection
         for _, entry in self._hub.store.scan(self._served.table, selection.namespace):
-            if selection.everything or selection.matches(entry.object):
+            if selection.everything or selection.matches(entry):
                 yield self._object_line("ADDED", entry)
         if bookmark:
             yield self._bookmark(_END_OF_INITIAL)
@@ -179,8 +179,8 @@ class Watch:
             return None
         if selection.everything:
             return self._shared_line(event.type, event.new, event, memo)
-        before = event.old is not None and selection.matches(event.old.object)
-        after = not deleted and selection.matches(event.new.object)
+        before = event.old is not None and selection.matches(event.old)
+        after = not deleted and selection.matches(event.new)
         if after:
             return self._shared_line("MODIFIED" if before else "ADDED", event.new, event, memo)
         if not before:
@@ -202,10 +202,10 @@ class Watch:
         return line
 
     def _object_line(self, kind: str, entry: Entry) -> bytes:
-        if self._representation is None and entry.encoded.startswith(self._served.prefix):
-            return _line(kind, entry.encoded)
-        obj, encoded = self._served.present(entry)
-        return _line(kind, self._representation.encode(obj, encoded) if self._representation else encoded)
+        encoded = self._served.encoded(entry)
+        if self._representation is not None:
+            encoded = self._representation.encode(self._served.from_storage(entry.object), encoded)
+        return _line(kind, encoded)
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
         kind = self._served.type

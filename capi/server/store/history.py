@@ -10,7 +10,7 @@ from collections.abc import Callable
 from capi.server.store.interface import Compacted, StoreEvent
 
 MIN_EVENTS = 1_000
-MAX_EVENTS = 20_000
+MAX_EVENTS = 10_000
 MAX_AGE_SECONDS = 300.0
 
 

@@ -8,7 +8,7 @@ Implementations: `store.memory.MemoryStore` (durable at once), `store.sqlite.Sql
 Upstream: k8s.io/apiserver/pkg/storage/interfaces.go (etcd3 store and watch cache).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import orjson
@@ -31,26 +31,43 @@ class Compacted(CapiError):
 
 
 class Entry:
-    """One object at one revision. Shared and immutable; `encoded` is the truth, the parsed form is made when needed."""
+    """One object at one revision. Shared and immutable; `encoded` is the truth.
 
-    __slots__ = ("_object", "encoded", "revision")
+    The parsed form costs several times as much memory: a store keeps it for objects that are in use and folds the others,
+    whose parsed form is then made anew whenever it is asked for.
+    """
+
+    __slots__ = ("_labels", "_object", "encoded", "revision")
 
     def __init__(self, revision: int, encoded: bytes, obj: Object | None = None) -> None:
         self.revision = revision
         self.encoded = encoded
         self._object = obj
+        self._labels: Mapping[str, str] | None = _labels(obj) if obj is not None else None
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """`metadata.labels`, kept apart so that selecting by labels needs no parsed object."""
+        if self._labels is None:
+            self._labels = _labels(self.object)
+        return self._labels
 
     @property
     def object(self) -> Object:
         """The parsed object, with `metadata.resourceVersion`."""
-        if self._object is None:
-            self._object = orjson.loads(self.encoded)
-        parsed: Object = self._object
+        if self._object is not None:
+            return self._object
+        parsed: Object = orjson.loads(self.encoded)
         return parsed
 
     def fold(self) -> None:
-        """Give the parsed form back to the allocator; it is rebuilt from `encoded` if asked for again."""
+        """Give the parsed form back."""
         self._object = None
+
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = obj["metadata"].get("labels") or {}
+    return labels
 
 
 class StoreEvent(NamedTuple):

@@ -4,6 +4,7 @@ A change goes `put`/`remove` (head) → queued by the store → `commit` (tables
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,9 @@ from capi.kube.types import Key, Object
 from capi.server.store.history import History
 from capi.server.store.interface import Entry, Listener, StoreEvent
 from capi.server.store.tables import Tables
+
+MAX_PARSED = 5_000
+"""Objects, the last ones written, whose parsed form is kept; a parsed Machine takes about 15 KB."""
 
 
 class Change(NamedTuple):
@@ -31,6 +35,7 @@ class RevisionLog:
     def __init__(self, revision: int = 0) -> None:
         self.revision = self.head_revision = revision
         self._tables = Tables()
+        self._parsed: deque[Entry] = deque()
         self._overlay: dict[tuple[str, Key], Change] = {}
         self._history = History(time.monotonic, revision)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
@@ -100,6 +105,10 @@ class RevisionLog:
             old.fold()
         if removed:
             entry.fold()
+        else:
+            self._parsed.append(entry)
+            if len(self._parsed) > MAX_PARSED:
+                self._parsed.popleft().fold()
 
     def rollback(self, changes: Sequence[Change]) -> None:
         """Forget queued changes whose commit failed. Their revisions are not used again."""
