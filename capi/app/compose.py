@@ -53,11 +53,14 @@ async def infrastructure(
     clock: Clock, *, host: str, directory: Path | None = None, stores: Stores | None = None, sockets: bool = True
 ) -> AsyncIterator[Infrastructure]:
     """Workload clusters keep their objects in `directory` (made if missing), else in `stores`, else in memory."""
-    if directory is not None:
-        directory.mkdir(mode=0o700, exist_ok=True)
-        stores = FileStores(directory)
+    stores = stores if directory is None else _files(directory)
     async with WorkloadClusters(clock, stores=stores, host=host, sockets=sockets) as workloads:
         yield Infrastructure(workloads, InMemoryBackend(workloads, clock))
+
+
+def _files(directory: Path) -> FileStores:
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return FileStores(directory)
 
 
 class HttpConnector:

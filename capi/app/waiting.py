@@ -60,11 +60,10 @@ async def snapshot(client: Client, pools: Sequence[Key] | None) -> list[PoolProg
 
 def _progress(pool: MachinePool, machines: list[Machine]) -> PoolProgress:
     desired = 1 if pool.spec.replicas is None else pool.spec.replicas
-    phases = [machine.status.phase if machine.status else "" for machine in machines]
-    status = pool.status
+    phases = [machine.status.phase for machine in machines]
     # The pool's own counters lag behind its Machines by one pass: it counts as running only when both agree.
-    phase = (status.phase if status else "") or "Pending"
-    if phase == "Running" and (status is None or status.ready_replicas != desired):
+    phase = pool.status.phase or "Pending"
+    if phase == "Running" and pool.status.ready_replicas != desired:
         phase = "Provisioning"
     return PoolProgress(
         namespace=pool.namespace,
@@ -80,7 +79,7 @@ def _progress(pool: MachinePool, machines: list[Machine]) -> PoolProgress:
 
 def _waiting_for(pool: MachinePool) -> str:
     """The message of the first condition that says why the pool is not there yet."""
-    conditions = {c.type: c for c in (pool.status.conditions if pool.status else ())}
+    conditions = {c.type: c for c in pool.status.conditions}
     for type_ in ("InfrastructureReady", "BootstrapConfigReady", "MachinesReady", "Available"):
         condition = conditions.get(type_)
         if condition is not None and condition.status != "True" and condition.message:
