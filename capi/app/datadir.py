@@ -70,7 +70,7 @@ class DataDir:
         folder.mkdir(mode=0o700, exist_ok=True)
         ca = _kept(folder, "ca")
         if ca is None or not pki.usable(ca, now):
-            ca = pki.new_ca("capi", now)
+            ca = pki.new_ca("capi-ca", now)
             pki.write_pair(ca, folder / "ca.crt", folder / "ca.key")
         serving = _kept(folder, "serving")
         if serving is None or not pki.usable(serving, now, ca=ca, hosts=hosts):
