@@ -7,7 +7,7 @@ paused while the reader is behind.
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import httptools
 
@@ -77,8 +77,8 @@ class Connection(asyncio.Protocol):
     # asyncio.Protocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport, self.open = transport, True
+        # Not an isinstance check: uvloop's TLS transport has the methods but not the base class.
+        self._transport, self.open = cast(asyncio.Transport, transport), True
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
