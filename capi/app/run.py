@@ -91,9 +91,6 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
             manager = compose.manager(api.transport(), clock, infra, tune_gc=True)
             running = background(manager.run(), "controllers")
             stack.push_async_callback(_stop_manager, manager, running)
-        progress.step(
-            f"API server ready at https://{listener.host}:{listener.port} in {clock.monotonic() - began:.1f} s"
-        )
         if manifests:
             await inputs.apply(client, manifests)
             progress.step(f"applied {len(manifests)} objects of {', '.join(str(file) for file in settings.files)}")

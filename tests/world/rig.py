@@ -38,13 +38,15 @@ INFRA = "infrastructure.cluster.x-k8s.io"
 class World:
     """A running world; `client` is a user with all rights."""
 
-    def __init__(
-        self, api: embedded.EmbeddedApi, infra: compose.Infrastructure, manager: Manager, clock: LoopClock
-    ) -> None:
+    infra: compose.Infrastructure
+    manager: Manager
+
+    def __init__(self, api: embedded.EmbeddedApi, clock: LoopClock, wire: Wire) -> None:
         self.api = api
-        self.infra = infra
-        self.manager = manager
+        self._wire = wire
         self.clock = clock
+        self._stores = KeptStores()
+        self._stack = AsyncExitStack()
         self.client = Client(api.transport("user"), user_agent="user")
 
     async def apply(self, *objects: Object) -> None:
