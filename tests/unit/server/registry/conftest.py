@@ -1,6 +1,8 @@
 """A registry over a memory store, its clock, and builders."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 import pytest
 
@@ -11,12 +13,21 @@ from tests.unit.server.registry.rig import Rig
 
 
 @pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
+def rig() -> Iterator[Rig]:
     """A registry with namespace `ns`, without its background loops; `rig.settle()` does their work."""
-    registry = ApiRegistry(MemoryStore(), clock=LoopClock())
-    await registry.start()
+    registry = ApiRegistry(MemoryStore(), clock=LoopClock(time=lambda: 0.0))
     rig = Rig(registry)
-    await rig.create("namespaces", {"metadata": {"name": "ns"}}, namespace="")
-    await rig.settle()
+    run(registry.start())
+    run(rig.create("namespaces", {"metadata": {"name": "ns"}}, namespace=""))
+    run(rig.settle())
     yield rig
-    await registry.close()
+    run(registry.close())
+
+
+def run(work: Coroutine[Any, Any, object]) -> None:
+    """In a loop of its own: a memory store belongs to none."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(work)
+    finally:
+        loop.close()

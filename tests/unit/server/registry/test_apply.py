@@ -7,6 +7,7 @@ import pytest
 
 from capi.kube.errors import ApiError, BadRequest, Conflict, Invalid, NotFound
 from capi.kube.types import Object
+from tests.unit.server.registry.conftest import run
 from tests.unit.server.registry.rig import APPLY, MERGE, Rig, a_config_map, a_definition, a_widget
 
 _SPEC: Object = {
@@ -32,8 +33,8 @@ SCHEMA: Object = {"type": "object", "properties": {"spec": _SPEC, "status": _STA
 
 
 @pytest.fixture
-async def widgets(rig: Rig) -> Rig:
-    await rig.create("customresourcedefinitions", a_definition(schema=SCHEMA), namespace="")
+def widgets(rig: Rig) -> Rig:
+    run(rig.create("customresourcedefinitions", a_definition(schema=SCHEMA), namespace=""))
     return rig
 
 

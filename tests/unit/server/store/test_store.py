@@ -6,7 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,13 @@ def an_object(value: int = 0) -> Object:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     opened: Store = MemoryStore() if request.param == "memory" else SqliteStore.open(tmp_path / "data" / "state.db")
     yield opened
-    await opened.close()
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(opened.close())
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
 
 
 async def test_a_change_is_seen_at_the_head_at_once_and_committed_when_durable(store: Store) -> None:
