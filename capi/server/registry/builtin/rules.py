@@ -39,6 +39,13 @@ def only_status(new: Object, old: Object) -> Object:
     return {**kept, "metadata": fields.with_member(kept.get("metadata") or {}, "managedFields", managed)}
 
 
+def status_and_metadata(new: Object, old: Object) -> Object:
+    """Status subresource of kinds whose labels, annotations and finalizers may be written there too."""
+    kept = fields.with_member(new, "spec", old.get("spec"))
+    meta, before = new.get("metadata") or {}, old.get("metadata") or {}
+    return {**kept, "metadata": fields.with_member(meta, "ownerReferences", before.get("ownerReferences"))}
+
+
 def newest(new: Object, old: Object) -> Object:
     return new
 

@@ -23,7 +23,7 @@ from capi.server.registry.builtin import (
     tables,
     workloads,
 )
-from capi.server.registry.builtin.rules import KindRules, drop_status, keep_status, unchanged
+from capi.server.registry.builtin.rules import KindRules, drop_status, keep_status, status_and_metadata, unchanged
 from capi.server.registry.interface import ResourceInfo, ScalePaths
 from capi.server.registry.schema import definition
 
@@ -54,11 +54,13 @@ _RULES: Mapping[tuple[str, str], dict[str, Any]] = {
         "default": core.namespace_default,
         "prepare_create": core.namespace_create,
         "prepare_update": core.namespace_update,
+        "prepare_status": status_and_metadata,
         "returns_deleted": True,
     },
     ("", "Node"): {
         "default": core.node_default,
         "prepare_update": keep_status,
+        "prepare_status": status_and_metadata,
         "validate": core.node_validate,
         "field": core.node_field,
     },
@@ -67,6 +69,7 @@ _RULES: Mapping[tuple[str, str], dict[str, Any]] = {
         "default": pods.default,
         "prepare_create": pods.create,
         "prepare_update": pods.update,
+        "prepare_status": status_and_metadata,
         "validate": pods.validate,
         "field": pods.field,
         "returns_deleted": True,
@@ -126,6 +129,7 @@ _RULES: Mapping[tuple[str, str], dict[str, Any]] = {
         "default": storage.volume_default,
         "prepare_create": storage.pending,
         "prepare_update": keep_status,
+        "prepare_status": status_and_metadata,
         "validate": storage.volume_validate,
     },
     ("", "PersistentVolumeClaim"): {
@@ -133,6 +137,7 @@ _RULES: Mapping[tuple[str, str], dict[str, Any]] = {
         "default": storage.claim_default,
         "prepare_create": storage.pending,
         "prepare_update": keep_status,
+        "prepare_status": status_and_metadata,
         "validate": storage.claim_validate,
     },
     ("", "ResourceQuota"): {**_STATUS, "returns_deleted": True},
