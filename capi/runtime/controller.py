@@ -125,16 +125,16 @@ class Controller:
 
     async def _work(self) -> None:
         while (key := await self.queue.get()) is not None:
-            cost = 0.0
+            cost: float | None = None
             try:
                 cost = await self._turn(key)
             finally:
                 self.queue.done(key, cost)
 
-    async def _turn(self, key: Key) -> float:
-        """One key out of the queue; the seconds its decision took. Errors are logged, and the key backs off."""
+    async def _turn(self, key: Key) -> float | None:
+        """One key out of the queue; the seconds its decision took, None if it came to none. Errors are logged, and the key backs off."""
         if self._held(key):
-            return 0.0
+            return None
         self._metrics.began()
         began = self._clock.monotonic()
         self._costs.pop(key, None)
@@ -151,7 +151,7 @@ class Controller:
             self.queue.retry(key)
         finally:
             self._metrics.ended(result, self._clock.monotonic() - began)
-        return self._costs.pop(key, 0.0)
+        return self._costs.pop(key, None)
 
     async def _pass(self, key: Key) -> str:
         """The result for the metrics. Raises what went wrong."""

@@ -143,7 +143,7 @@ class Executor:
         """Run one write; one that fails must not starve the others."""
         try:
             return await action()
-        except Conflict:
+        except (Conflict, AlreadyExists):
             outcome.conflicts += 1
         except Exception as error:
             outcome.errors.append(error)
@@ -263,8 +263,15 @@ class Executor:
         write = Apply(target, {"status": to_wire(filled)}, "status")
         if not self._wanted(write, outcome):
             return None
-        stamp: Stamped | None = await self._guarded(outcome, lambda: self._apply(self._client, write, outcome))
+        stamp: Stamped | None = await self._guarded(outcome, lambda: self._apply_if_there(write, outcome))
         return stamp
+
+    async def _apply_if_there(self, write: Apply, outcome: Outcome) -> Stamped | None:
+        """Apply to the reconciled object; if it has gone meanwhile, its event will tell."""
+        try:
+            return await self._apply(self._client, write, outcome)
+        except NotFound:
+            return None
 
     async def _release(self, obj: Resource, finalizer: str, stamp: Stamped | None, outcome: Outcome) -> None:
         """Take the finalizer away, from the object as the last answer or the cache shows it."""

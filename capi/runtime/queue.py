@@ -130,10 +130,13 @@ class WorkQueue:
                 raise
         return None
 
-    def done(self, key: Key, cost: float = 0.0) -> None:
-        """Give a key back, with the seconds its decision took; if it was added meanwhile it is queued again."""
+    def done(self, key: Key, cost: float | None = 0.0) -> None:
+        """Give a key back, with the seconds its decision took (None: nothing was decided, so its pace does not apply).
+
+        If it was added meanwhile it is queued again.
+        """
         self._held.pop(key)
-        if self._pace is not None:
+        if self._pace is not None and cost is not None:
             self._not_before[key] = self._clock.monotonic() + self._pace.interval(cost)
         if key in self._dirty:
             if self._pace is not None:

@@ -106,6 +106,16 @@ async def test_pace_follows_the_cost_of_the_last_decision() -> None:
 
 
 @pytest.mark.looptime
+async def test_a_pass_that_decided_nothing_sets_no_pace() -> None:
+    queue = a_queue(Pace(timedelta(seconds=0.1)))
+    queue.add(A)
+    assert await queue.get() == A
+    queue.add(A)
+    queue.done(A, cost=None)
+    assert await taken(queue, 5) == [(0, A)]
+
+
+@pytest.mark.looptime
 async def test_shutting_down_releases_the_workers() -> None:
     queue = a_queue()
     waiting = [asyncio.ensure_future(queue.get()) for _ in range(3)]
