@@ -6,7 +6,7 @@ Differs: what CEL can say is in the CRDs; replicas below 0 are refused; kinds no
 
 import ipaddress
 
-from capi.admission import rules
+import capi.admission.rules as rules
 from capi.admission.rules import at
 from capi.api.core import labels
 from capi.kube.errors import Cause

@@ -4,7 +4,7 @@ Upstream: test/infrastructure/docker/internal/webhooks.
 Differs: the docker backend is refused until it exists here; an object without a backend is told so.
 """
 
-from capi.admission import rules
+import capi.admission.rules as rules
 from capi.admission.rules import at
 from capi.kube import duration
 from capi.kube.errors import Cause

@@ -6,7 +6,8 @@ The same functions will answer webhook calls on other API servers.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from capi.admission import core, infra
+import capi.admission.core as core
+import capi.admission.infra as infra
 from capi.kube.errors import Cause, Forbidden
 from capi.kube.types import GroupKind, Object
 from capi.server.registry.interface import ResourceInfo, WriteOptions

@@ -1,5 +1,7 @@
 """Draws the tree of a Cluster in the columns that clusterctl's `describe cluster` has."""
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,6 +28,11 @@ class _Row:
     """good, bad, unknown or "" ."""
     kind: str = ""
     """What the name is: object, condition, or "" for the rest."""
+
+
+def colored() -> bool:
+    """Standard output is a terminal and nobody objects (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def text(tree: Node, now: datetime | None = None, *, color: bool = False) -> str:

@@ -1,7 +1,6 @@
 """How progress is shown: a live table on a terminal, else a line per change. Results go to standard output."""
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -20,9 +19,8 @@ class Display(Progress, Protocol):
         ...
 
 
-def display(out: TextIO | None = None, err: TextIO | None = None) -> Display:
-    """The right one for where standard error goes."""
-    out, err = out or sys.stdout, err or sys.stderr
+def display(out: TextIO, err: TextIO) -> Display:
+    """The right one for where `err`, standard error, goes."""
     if err.isatty() and os.environ.get("TERM") != "dumb":
         return LiveTable(out, err)
     return Lines(out, err)
@@ -129,6 +127,6 @@ def _table(pools: Sequence[PoolProgress]) -> "Table":
             f"{pool.running}/{pool.desired}",
             bar,
             phase,
-            Text(waiting, overflow="ellipsis"),
+            Text(waiting, overflow="ellipsis", no_wrap=True),
         )
     return table

@@ -1,6 +1,7 @@
 """`capi up` and `capi manager`: settings in, exit code out; capi.app.run does the work."""
 
 import logging
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -17,7 +18,7 @@ from capi.kube.types import Key
 def up(settings: UpSettings) -> int:
     """The exit code."""
     logs.to_stderr(logging.DEBUG if errors.debug else logging.WARNING)
-    with closing(display()) as progress:
+    with closing(display(sys.stdout, sys.stderr)) as progress:
 
         async def finish(client: Client, clusters: Sequence[Key]) -> None:
             """Draw the tree of every Cluster that was waited for."""
@@ -27,7 +28,7 @@ def up(settings: UpSettings) -> int:
                 except ApiError as error:
                     progress.note(f"Cluster {key}: {error.message}")
                     continue
-                progress.result(draw.text(tree))
+                progress.result(draw.text(tree, color=draw.colored()))
 
         return run.run(run.up(settings, progress, finish))
 
@@ -35,5 +36,5 @@ def up(settings: UpSettings) -> int:
 def manager(settings: ManagerSettings) -> int:
     """The exit code."""
     logs.to_stderr(logging.DEBUG if errors.debug else logging.INFO)
-    with closing(display()) as progress:
+    with closing(display(sys.stdout, sys.stderr)) as progress:
         return run.run(run.manager(settings, progress))

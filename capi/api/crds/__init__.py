@@ -15,4 +15,4 @@ FILE = "crds.json"
 
 def all() -> list[Object]:
     """Every CRD, ordered by name; fresh copies, a few milliseconds."""
-    return cast(list[Object], msgspec.json.decode(files(__package__).joinpath(FILE).read_bytes()))
+    return cast(list[Object], msgspec.json.decode(files("capi.api.crds").joinpath(FILE).read_bytes()))
