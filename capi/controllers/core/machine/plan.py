@@ -117,6 +117,8 @@ def _ending(seen: Scope, now: datetime) -> Plan:
 
 def _stage_events(seen: Scope, stage: deletion.Stage) -> tuple[Event, ...]:
     before = conditions.get(seen.machine.status.conditions, DELETING)
+    if stage.finalized:
+        return ()
     if before is not None and before.status == "True" and before.reason == stage.reason:
         return ()
     return (Event(stage.reason, stage.message or "Machine is being deleted"),)
