@@ -45,8 +45,9 @@ def _printable(char: str) -> str:
 
 def number(value: float) -> str:
     """A number as Go's %v prints it: integers plainly, floats in the shortest form, with exponents from 1e+06 up."""
-    if isinstance(value, int):
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
         return str(value)
+    value = float(value)
     digits = Decimal(repr(value)).normalize()
     if not math.isfinite(value) or -5 < digits.adjusted() < 6 or not value:
         return format(digits, "f") if math.isfinite(value) else repr(value)

@@ -87,7 +87,7 @@ class CompiledSchema:
 
     @cached_property
     def _values(self) -> values.Validate:
-        return values.validator(self._own)
+        return values.validator(self._own, root=True)
 
     @cached_property
     def _status(self) -> values.Validate:

@@ -15,7 +15,7 @@ from capi.server.registry.schema import formats
 
 Proof = Callable[[Any], bool]
 
-_EXACT = 2**53
+_EXACT = 2**53 - 1
 _NEVER: Object = {"not": {}}
 _QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(n|u|m|k|[KMGTPE]i?|[eE][+-]?[0-9]{1,2})?$"
 _PLAIN = ("maxLength", "minLength", "pattern", "enum", "minItems", "maxItems", "minProperties", "maxProperties")

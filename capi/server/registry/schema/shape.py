@@ -20,43 +20,52 @@ _META = ("apiVersion", "kind", "metadata")
 
 
 def pruner(schema: Object, root: bool = False) -> Prune | None:
-    """Drops what the schema does not declare; None when nothing below can be dropped."""
-    if schema.get("items") is not None:
-        below = pruner(schema["items"])
-        return None if below is None else _list_pruner(below)
+    """Drops what the schema does not declare, whatever the type of the value; None when nothing below can be dropped."""
     additional = schema.get("additionalProperties")
-    if schema.get("type") != "object" or (additional is True):
-        return None
+    keep_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or additional is True
     properties = {name: pruner(child) for name, child in (schema.get("properties") or {}).items()}
     if root or schema.get("x-kubernetes-embedded-resource"):
         for name in _META:
             properties.setdefault(name, pruner(_object_meta()) if name == "metadata" else None)
-    keep_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
-    if isinstance(additional, dict):
-        return _object_pruner(properties, pruner(additional), True)
-    if keep_unknown and not any(properties.values()):
+    others = pruner(additional) if isinstance(additional, dict) else None
+    items = schema.get("items")
+    each = pruner(items) if isinstance(items, dict) else None if keep_unknown else _bare
+    if keep_unknown and each is None and not any(properties.values()):
         return None
-    return _object_pruner(properties, None, keep_unknown)
+    in_object = _object_pruner(properties, others, keep_unknown or isinstance(additional, dict))
+
+    def prune(value: Any, path: str, dropped: list[str]) -> Any:
+        if isinstance(value, dict):
+            return in_object(value, path, dropped)
+        if isinstance(value, list) and each is not None:
+            return _pruned_list(value, each, path, dropped)
+        return value
+
+    return _bare if schema.get("type") in _SCALARS else prune
+
+
+_SCALARS = ("string", "integer", "number", "boolean")
+
+
+def _bare(value: Any, path: str, dropped: list[str]) -> Any:
+    """Nothing is declared here: objects become empty, also in lists."""
+    if isinstance(value, dict):
+        dropped.extend(f"{path}.{name}" for name in value)
+        return {} if value else value
+    return _pruned_list(value, _bare, path, dropped) if isinstance(value, list) else value
+
+
+def _pruned_list(value: list[Any], each: Prune, path: str, dropped: list[str]) -> list[Any]:
+    pruned = [each(item, f"{path}[{index}]", dropped) for index, item in enumerate(value)]
+    return value if all(new is old for new, old in zip(pruned, value, strict=True)) else pruned
 
 
 def _object_meta() -> Object:
     return catalog.load().definitions["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]
 
 
-def _list_pruner(below: Prune) -> Prune:
-    def prune(value: Any, path: str, dropped: list[str]) -> Any:
-        if not isinstance(value, list):
-            return value
-        pruned = [below(item, f"{path}[{index}]", dropped) for index, item in enumerate(value)]
-        return value if all(new is old for new, old in zip(pruned, value, strict=True)) else pruned
-
-    return prune
-
-
 def _object_pruner(properties: dict[str, Prune | None], others: Prune | None, keep_unknown: bool) -> Prune:
     def prune(value: Any, path: str, dropped: list[str]) -> Any:
-        if not isinstance(value, dict):
-            return value
         changed: Object = {}
         gone: list[str] = []
         for name, child in value.items():

@@ -23,7 +23,7 @@ Validate: TypeAlias = Callable[[Any, Any, str, list[Cause]], None]
 _Check: TypeAlias = Callable[[Any, str, list[Cause]], None]
 
 _INT64 = 2**63
-_EXACT = 2**53
+_EXACT = 2**53 - 1
 NOWHERE = "<nil>"
 """The field of causes that concern combinations of schemas, as Kubernetes prints it."""
 
@@ -40,8 +40,8 @@ def json_type(value: Any) -> str:
     return "null"
 
 
-def validator(schema: Object) -> Validate:
-    """The checks of one schema node and all below it."""
+def validator(schema: Object, root: bool = False) -> Validate:
+    """The checks of one schema node and all below it. What is wrong with the root itself is never ratcheted."""
     checks = [check for build in _BUILDERS if (check := build(schema)) is not None]
     null_builders = (_enum_check,) if schema.get("nullable") else (_type_check, _enum_check)
     null_checks = [check for build in null_builders if (check := build(schema)) is not None]
@@ -53,7 +53,7 @@ def validator(schema: Object) -> Validate:
             check(value, path, found)
         if descend is not None:
             descend(value, old, path, found)
-        if len(found) > before and old is not MISSING and old == value:
+        if len(found) > before and not root and old is not MISSING and old == value:
             del found[before:]
 
     return validate
