@@ -8,12 +8,13 @@ Upstream: kubernetes pkg/controller/garbagecollector. Differs: no discovery, no 
 
 from typing import NamedTuple, TypeAlias
 
+from capi.aio.clock import Clock
 from capi.kube.errors import ApiError
 from capi.kube.types import GroupKind, Key, Object
 from capi.server.registry import persist
 from capi.server.registry.deletes import FOREGROUND, ORPHAN, Deleter
 from capi.server.registry.interface import DeleteOptions
-from capi.server.registry.pending import Pending
+from capi.server.registry.pending import Pending, work_off
 from capi.server.registry.served import Catalog
 from capi.server.store.interface import Entry, Store, StoreEvent
 
@@ -35,8 +36,8 @@ class _Verdict(NamedTuple):
 class GarbageCollector:
     """Collects what has lost its owners; see `run`."""
 
-    def __init__(self, store: Store, catalog: Catalog, deleter: Deleter) -> None:
-        self._store, self._catalog, self._deleter = store, catalog, deleter
+    def __init__(self, store: Store, catalog: Catalog, deleter: Deleter, clock: Clock) -> None:
+        self._store, self._catalog, self._deleter, self._clock = store, catalog, deleter, clock
         self._dependents: dict[str, dict[Ident, None]] = {}
         self._idents: dict[str, Ident] = {}
         """Of objects that own something or are being deleted, by uid."""
@@ -53,10 +54,7 @@ class GarbageCollector:
 
     async def run(self) -> None:
         """Collect until cancelled."""
-        while True:
-            for ident in await self.pending.batch():
-                self.process(ident)
-            await self._store.durable(self._store.head_revision)
+        await work_off(self.pending, self.process, self._store, self._clock)
 
     # -- the index ----------------------------------------------------------------------------------------------
 

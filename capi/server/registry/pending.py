@@ -1,13 +1,18 @@
 """The work list of a background loop: each key once, first come, first served."""
 
 import asyncio
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
+
+from capi.aio.clock import Clock
+from capi.kube.errors import InternalError
+from capi.server.store.interface import Store
 
 K = TypeVar("K", bound=Hashable)
 
 BATCH = 200
 """Keys handled between two looks at everything else."""
+_RETRY_SECONDS = 1.0
 
 
 class Pending(Generic[K]):
@@ -41,3 +46,16 @@ class Pending(Generic[K]):
         """Up to `limit` keys; waits for the first one."""
         await self._wake.wait()
         return self.take(limit)
+
+
+async def work_off(pending: Pending[K], process: Callable[[K], None], store: Store, clock: Clock) -> None:
+    """Process keys until cancelled, a batch per commit; a batch whose commit fails was undone and is done again."""
+    while True:
+        batch = await pending.batch()
+        for key in batch:
+            process(key)
+        try:
+            await store.durable(store.head_revision)
+        except InternalError:
+            await clock.sleep(_RETRY_SECONDS)
+            pending.update(batch)

@@ -46,9 +46,9 @@ class ApiRegistry:
         self._reader = Reader(store)
         self._writer = Writer(store, self._catalog, self._definitions, admission, clock)
         self._deleter = Deleter(store, self._definitions, clock)
-        self._garbage = GarbageCollector(store, self._catalog, self._deleter)
+        self._garbage = GarbageCollector(store, self._catalog, self._deleter, clock)
         self._namespaces = NamespaceSweeper(store, self._catalog, self._deleter, clock)
-        self._dying = DefinitionSweeper(store, self._catalog, self._definitions, self._deleter)
+        self._dying = DefinitionSweeper(store, self._definitions, self._deleter, clock)
         self._expiry = Expiry(store, self._catalog, clock)
 
     async def start(self) -> None:

@@ -40,6 +40,7 @@ class Served:
         self.custom: bool = not rules.info.builtin
         self.has_status: bool = "status" in rules.info.subresources
         self.prefix = _prefix(self.type)
+        self.storage_prefix = _prefix(storage)
 
     @cached_property
     def compiled(self) -> schema.CompiledSchema | None:

@@ -9,13 +9,13 @@ from datetime import timedelta
 
 from capi.aio.clock import Clock
 from capi.kube import times
-from capi.kube.errors import ApiError
+from capi.kube.errors import ApiError, InternalError
 from capi.kube.types import Key, Object
 from capi.server.registry import crd, namespaces, persist
 from capi.server.registry.definitions import TABLE as DEFINITIONS
 from capi.server.registry.definitions import Definitions
 from capi.server.registry.deletes import Deleter, background
-from capi.server.registry.pending import Pending
+from capi.server.registry.pending import Pending, work_off
 from capi.server.registry.persist import NAMESPACES
 from capi.server.registry.served import Catalog, Served
 from capi.server.store.interface import Store, StoreEvent
@@ -38,10 +38,7 @@ class NamespaceSweeper:
         self._catalog.on_change(lambda: self.pending.update(self._terminating))
 
     async def run(self) -> None:
-        while True:
-            for name in await self.pending.batch():
-                self.process(name)
-            await self._store.durable(self._store.head_revision)
+        await work_off(self.pending, self.process, self._store, self._clock)
 
     def _follow(self, event: StoreEvent) -> None:
         if event.resource == NAMESPACES:
@@ -93,8 +90,8 @@ class NamespaceSweeper:
 class DefinitionSweeper:
     """Deletes the objects of a definition under deletion, then lets the definition go."""
 
-    def __init__(self, store: Store, catalog: Catalog, definitions: Definitions, deleter: Deleter) -> None:
-        self._store, self._catalog, self._definitions, self._deleter = store, catalog, definitions, deleter
+    def __init__(self, store: Store, definitions: Definitions, deleter: Deleter, clock: Clock) -> None:
+        self._store, self._definitions, self._deleter, self._clock = store, definitions, deleter, clock
         self._dying: set[str] = set()
         self.pending: Pending[None] = Pending()
 
@@ -103,10 +100,7 @@ class DefinitionSweeper:
         self._look()
 
     async def run(self) -> None:
-        while True:
-            await self.pending.batch()
-            self.process()
-            await self._store.durable(self._store.head_revision)
+        await work_off(self.pending, self.process, self._store, self._clock)
 
     def _follow(self, event: StoreEvent) -> None:
         if event.resource == DEFINITIONS:
@@ -119,7 +113,8 @@ class DefinitionSweeper:
         if self._dying or changed:
             self.pending.add(None)
 
-    def process(self) -> None:
+    def process(self, _: None = None) -> None:
+        """One pass over all definitions under deletion, and those that wait for a name to become free."""
         for served in self._definitions.dying():
             _delete_all(self._store, self._deleter, served, "")
         for key in self._definitions.emptied():
@@ -146,7 +141,8 @@ class Expiry:
         while True:
             await self._clock.sleep(_EXPIRY_SECONDS)
             self.process()
-            await self._store.durable(self._store.head_revision)
+            with contextlib.suppress(InternalError):  # undone; the next round does it again
+                await self._store.durable(self._store.head_revision)
 
     def process(self) -> None:
         for served in self._catalog.tables():

@@ -176,8 +176,7 @@ class Writer:
 
     def _finish(self, target: Target, entry: Entry, old: Object, new: Object) -> Outcome:
         served, store = target.served, self._store
-        outdated = entry.object["apiVersion"] != served.storage.api_version
-        if persist.same(old, new) and not outdated and not persist.deletion_complete(target.table, old):
+        if persist.same(old, new) and not _outdated(target, entry) and not persist.deletion_complete(target.table, old):
             return self._outcome(target, entry)
         if target.options.dry_run:
             return Outcome(new, entry.revision)
@@ -208,7 +207,7 @@ class Writer:
             shown = scale.get(current, target.served.info.scale)
             return self._scale(target, entry, patches.patched(shown, patch_type, body, schema={}))
         patched = patches.patched(current, patch_type, body, schema=target.served.info.schema)
-        if patched is current:
+        if patched is current and not _outdated(target, entry):
             return self._outcome(target, entry)
         decoded = self._shaper.decoded(target, patched, base=current, patch=body.decode("utf-8", "replace"))
         target.check_name(decoded)
@@ -238,7 +237,7 @@ class Writer:
         self._check_preconditions(target, {"resourceVersion": str(entry.revision), **sent}, entry)
         untouched = {k: v for k, v in sent.items() if k not in ("resourceVersion", "uid")}
         merged = managed.applied(target, live, {**config, "metadata": untouched}, now)
-        if merged is live:
+        if merged is live and not _outdated(target, entry):
             return self._outcome(target, entry)
         decoded = self._shaper.decoded(target, merged, base=live)
         return self._replace(target, entry, decoded, applied=True)
@@ -256,3 +255,8 @@ class Writer:
         target.check_namespace(decoded)
         kept = {k: v for k, v in decoded["metadata"].items() if k != "resourceVersion"}
         return self._create(target, {**decoded, "metadata": kept}, applied=True)
+
+
+def _outdated(target: Target, entry: Entry) -> bool:
+    """Stored in another version than today's: any write, also one without effect, stores it anew."""
+    return not entry.encoded.startswith(target.served.storage_prefix)

@@ -155,3 +155,22 @@ async def test_managed_fields_are_kept_and_can_be_reset(rig: Rig) -> None:
     assert "managedFields" not in cleared["metadata"] and made["metadata"]["managedFields"]
     applied = await rig.apply("configmaps", "a", {"data": {"x": "1"}})
     assert managers(applied) == [("a", "Apply", ""), ("before-first-apply", "Update", "")]
+
+
+async def test_objects_move_to_a_new_storage_version_with_any_write(rig: Rig) -> None:
+    await rig.create("customresourcedefinitions", a_definition(), namespace="")
+    made = await rig.create("widgets", a_widget())
+    v1 = a_definition()["spec"]["versions"][0]
+    versions = {"spec": {"versions": [{**v1, "storage": False}, {**v1, "name": "v2"}]}}
+    changed = await rig.patch("customresourcedefinitions", "widgets.ex.io", versions)
+    assert changed["status"]["storedVersions"] == ["v1", "v2"]
+    seen, _ = rig.watch("widgets")
+    assert rig.info("widgets").type.version == "v2" and rig.get("widgets", "w")["apiVersion"] == "ex.io/v2"
+    assert seen.events[0]["object"]["apiVersion"] == "ex.io/v2"
+    moved = await rig.patch("widgets", "w", {})
+    assert int(moved["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
+    assert await rig.patch("widgets", "w", {}) == moved, "once"
+    v1_info = rig.registry.lookup("ex.io", "v1", "widgets")
+    assert v1_info is not None
+    old, encoded = rig.registry.get(v1_info, "ns", "w")
+    assert old == {**moved, "apiVersion": "ex.io/v1"} and encoded.startswith(b'{"apiVersion":"ex.io/v1","kind":"Widget",')
