@@ -126,8 +126,7 @@ def _position(entry: Entry) -> tuple[str, str, str, str, str]:
 def attach(obj: Object, managed: Managed, before: Sequence[Json] | None) -> Object:
     """`obj` with the encoded entries; `obj` itself if its list stays as it is. `before` is the list it carries."""
     entries = encode(managed)
-    before = before or []
-    if len(entries) == len(before) and all(new is old or new == old for new, old in zip(entries, before, strict=True)):
+    if len(entries) == len(before or ()) and (entries or before is None) and entries == (before or []):
         return obj
     metadata = dict(obj.get("metadata") or {})
     if entries:

@@ -103,7 +103,7 @@ def test_an_rfc_3339_time_is_read_as_utc(text: str, value: datetime) -> None:
     "text", ["", "2026-01-02", "2026-01-02 03:04:05Z", "2026-01-02T03:04:05", "2026-13-02T03:04:05Z"]
 )
 def test_other_times_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=".+"):
+    with pytest.raises(ValueError, match=r"time|month"):
         times.parse(text)
 
 

@@ -111,7 +111,7 @@ def test_a_wire_selector_combines_labels_and_expressions() -> None:
     ],
 )
 def test_a_bad_wire_selector_is_a_bad_request(expression: dict[str, object], message: str) -> None:
-    with pytest.raises(BadRequest, match=".*") as error:
+    with pytest.raises(BadRequest) as error:
         selectors.labels_from_wire({"matchExpressions": [expression]})
     assert error.value.message == message
 
