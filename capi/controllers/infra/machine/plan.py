@@ -104,6 +104,8 @@ def progress(seen: Scope, spec: InstanceSpec, instance: Instance, now: datetime)
     booting = instance.stage == Stage.STARTING
     if booting and later is not None and later < SHORT_WAIT and not seen.infra.status.conditions:
         return Plan(requeue_after=later)
+    if instance.waiting_for_control_plane and conditions.is_true(seen.infra.status.conditions, Dev.NODE_PROVISIONED):
+        return Plan()  # after a restart of this process its API server comes a moment later: the Node is in its data
     status = machine_status.started(seen.infra, instance, spec.failure_domain)
     return Plan(writes=() if booting else _provider_id(seen), status=status, requeue_after=later)
 

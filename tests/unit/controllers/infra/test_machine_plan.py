@@ -149,6 +149,13 @@ def test_a_machine_whose_cluster_has_no_api_waits_without_a_timer() -> None:
     assert planned.requeue_after is None
 
 
+def test_a_joined_machine_says_nothing_while_its_clusters_api_restarts() -> None:
+    joined = progress(a_scope(), an_instance(Stage.JOINED)).status
+    assert isinstance(joined, DevMachineStatus)
+    infra = DevMachine(metadata=a_fresh().metadata, spec=a_fresh().spec, status=joined)
+    assert progress(a_scope(infra), an_instance(Stage.RUNNING, waiting_for_control_plane=True)) == Plan()
+
+
 def test_only_a_machine_on_its_own_gets_its_provider_id_written_by_this_controller() -> None:
     alone = progress(a_scope(machine=a_machine("a")), an_instance(Stage.RUNNING))
     [write] = alone.writes
