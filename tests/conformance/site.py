@@ -262,6 +262,8 @@ class Site:
     def __post_init__(self) -> None:
         self.namespace, self.other = f"cases-{self.suffix}", f"cases2-{self.suffix}"
         self.group = f"{self.suffix}.cases.example.com"
+        self.versions_group = f"{self.suffix}.versions.example.com"
+        """For definitions with several versions, which would change the preferred version of `group`."""
         self.core = f"/api/v1/namespaces/{self.namespace}"
         self.maps, self.pods = f"{self.core}/configmaps", f"{self.core}/pods"
         self.deployments = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
@@ -282,7 +284,7 @@ class Site:
 
     def tear_down(self) -> None:
         for crd in self.api.get(CRDS).json["items"]:
-            if crd["spec"]["group"] == self.group:
+            if crd["spec"]["group"] in (self.group, self.versions_group):
                 self.api.delete(f"{CRDS}/{crd['metadata']['name']}")
         for name in (self.namespace, self.other):
             self.api.delete(f"/api/v1/namespaces/{name}")
@@ -312,13 +314,20 @@ class Site:
         }
 
     def define(
-        self, plural: str, kind: str, versions: list[Any] | None = None, *, scope: str = "Namespaced", **more: Any
+        self,
+        plural: str,
+        kind: str,
+        versions: list[Any] | None = None,
+        *,
+        scope: str = "Namespaced",
+        group: str = "",
+        **more: Any,
     ) -> str:
         """Creates a CRD and waits until it is served; the path of its first version's collection."""
-        crd = self.crd(plural, kind, versions, scope=scope, **more)
+        crd = self.crd(plural, kind, versions, scope=scope, group=group, **more)
         self.api.post(CRDS, crd).ok(201)
         where = f"/namespaces/{self.namespace}" if scope == "Namespaced" else ""
-        path = f"/apis/{self.group}/{crd['spec']['versions'][0]['name']}{where}/{plural}"
+        path = f"/apis/{group or self.group}/{crd['spec']['versions'][0]['name']}{where}/{plural}"
         until(lambda: self.api.get(path).status == 200)
         return path
 

@@ -36,14 +36,23 @@ def test_r06_what_cannot_change(api, site):
     )
 
 
+def an(group, kind, name, spec=None, version="v1"):
+    return {
+        "apiVersion": f"{group}/{version}",
+        "kind": kind,
+        "metadata": {"name": name},
+        **({"spec": spec} if spec else {}),
+    }
+
+
 def test_r08_r09_two_versions_and_a_new_storage_version(api, site):
-    schema = obj(spec=obj(x=STRING))
-    first = site.define("gears", "Gear", [a_version("v1", schema), a_version("v2", schema, storage=False)])
-    second, crd = first.replace("/v1/", "/v2/"), f"{CRDS}/gears.{site.group}"
+    schema, group = obj(spec=obj(x=STRING)), site.versions_group
+    first = site.define("gears", "Gear", [a_version("v1", schema), a_version("v2", schema, storage=False)], group=group)
+    second, crd = first.replace("/v1/", "/v2/"), f"{CRDS}/gears.{group}"
     until(lambda: api.get(second).status == 200)
-    api.post(first, {"metadata": {"name": "g"}, "spec": {"x": "y"}}).ok(201)
+    until(lambda: api.post(first, an(group, "Gear", "g", {"x": "y"})).status in (201, 409))
     shown = api.get(f"{second}/g").ok().json
-    assert (shown["apiVersion"], shown["spec"]) == (f"{site.group}/v2", {"x": "y"})
+    assert (shown["apiVersion"], shown["spec"]) == (f"{group}/v2", {"x": "y"})
     api.json_patch(
         crd, [{"op": "replace", "path": f"/spec/versions/{n}/storage", "value": bool(n)} for n in (0, 1)]
     ).ok()
@@ -60,14 +69,15 @@ def test_r08_r09_two_versions_and_a_new_storage_version(api, site):
 
 
 def test_r10_deprecated_versions_warn(api, site):
-    path = site.define("olds", "Old", [a_version("v1", storage=False, deprecated=True), a_version("v2")])
-    wanted = f"{site.group}/v1 Old is deprecated; use {site.group}/v2 Old"
+    group = site.versions_group
+    path = site.define("olds", "Old", [a_version("v1", storage=False, deprecated=True), a_version("v2")], group=group)
+    wanted = f"{group}/v1 Old is deprecated; use {group}/v2 Old"
     until(lambda: wanted in " ".join(api.get(path).warnings))
 
 
 def test_r11_a_deleted_definition_takes_its_objects_along(api, site):
     path, crd = site.define("temps", "Temp"), f"{CRDS}/temps.{site.group}"
-    until(lambda: api.post(path, {"metadata": {"generateName": "t-"}}).status == 201)
+    until(lambda: api.post(path, an(site.group, "Temp", "t")).status in (201, 409))
     meta = api.delete(crd).ok().meta
     assert meta["deletionTimestamp"] and "customresourcecleanup.apiextensions.k8s.io" in meta["finalizers"]
     until(lambda: api.get(crd).status == 404)
@@ -132,7 +142,7 @@ def test_v09_transition_rules(api, site):
 def test_v11_ratcheting(api, site):
     plural = "teeth"
     path = site.define(plural, "Tooth", [a_version(schema=obj(spec=obj(a=STRING, b=STRING)))])
-    until(lambda: api.post(path, {"metadata": {"name": "t"}, "spec": {"a": "old", "b": "1"}}).status in (201, 409))
+    until(lambda: api.post(path, an(site.group, "Tooth", "t", {"a": "old", "b": "1"})).status in (201, 409))
     tight = obj(spec=obj(a={"type": "string", "enum": ["new"]}, b=STRING))
     api.json_patch(
         f"{CRDS}/{plural}.{site.group}",

@@ -68,6 +68,10 @@ def test_c10_c11_namespaces_that_do_not_fit(api, site):
 def test_c13_bodies_without_kind_and_of_another_kind(api, site):
     api.post(site.maps, {"metadata": {"name": "c13"}}).ok(201)
     api.post(site.maps, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c13b"}}).ok(400, "BadRequest")
+    refused = api.post(site.widgets, {"metadata": {"name": "c13"}, "spec": {"size": 2}}).ok(400, "BadRequest")
+    assert (
+        "the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in " in refused.message
+    )
 
 
 def test_c15_yaml_and_no_content_type(api, site):
@@ -192,10 +196,15 @@ def test_u10_generation(api, site):
 
 
 def test_u11_generation_without_a_status_subresource(api, site):
-    made = api.post(
-        site.plains, {"metadata": {"name": f"u11{site.suffix}"}, "spec": {"x": "1"}, "status": {"y": "1"}}
-    ).ok(201)
-    path = f"{site.plains}/u11{site.suffix}"
+    body = {
+        "apiVersion": f"{site.group}/v1",
+        "kind": "Plain",
+        "metadata": {"name": "u11"},
+        "spec": {"x": "1"},
+        "status": {"y": "1"},
+    }
+    made = api.post(site.plains, body).ok(201)
+    path = f"{site.plains}/u11"
     assert (made.meta["generation"], made.json["status"]) == (1, {"y": "1"})
     assert api.merge(path, {"status": {"y": "2"}}).meta["generation"] == 2
     api.get(f"{path}/status").ok(404)

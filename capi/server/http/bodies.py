@@ -17,8 +17,8 @@ from capi.server.http import formats, protobuf
 _ACCEPTED = f"{formats.JSON}, {formats.YAML}"
 
 
-def decode(request: Request, kind: ResourceType) -> Object:
-    """The object in the body. apiVersion and kind come from `kind` where the body has none.
+def decode(request: Request, kind: ResourceType, *, builtin: bool = True) -> Object:
+    """The object in the body. For built-in kinds apiVersion and kind come from `kind` where the body has none.
 
     Raises BadRequest for what is no object of that kind, UnsupportedMediaType for other media types.
     """
@@ -28,6 +28,12 @@ def decode(request: Request, kind: ResourceType) -> Object:
     given, version = value.get("kind"), value.get("apiVersion")
     if given and given != kind.kind:
         raise BadRequest(_wrong_kind(kind, str(given)))
+    if not builtin and not (given and version):
+        missing = "apiVersion" if given else "Kind"
+        text = request.body[:256].decode("utf-8", "replace")
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {kind.kind}): Object '{missing}' is missing in '{text}'"
+        )
     if given is None or version is None:
         return {"apiVersion": version or kind.api_version, "kind": kind.kind, **_without(value, "apiVersion", "kind")}
     return value

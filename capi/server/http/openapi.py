@@ -64,7 +64,10 @@ def answer(request: Request, catalog: Catalog) -> Response | None:
     document = _version_document(catalog, path.removeprefix("/openapi/v3/"))
     if document is None:
         return None
-    return _respond(request, document, immutable=bool(request.option("hash")))
+    asked = request.option("hash")
+    if asked and asked != document.etag:
+        return Response(301, b"", (responses.PLAIN, ("Location", f"{path}?hash={document.etag}")))
+    return _respond(request, document, immutable=bool(asked))
 
 
 def schema_name(kind: ResourceType) -> str:

@@ -71,7 +71,7 @@ class Verbs:
 
     async def _create(self, call: Call) -> Response:
         chosen = options.write_options(call.request, call.user, "CreateOptions")
-        body = bodies.decode(call.request, call.info.type) if not call.target.subresource else _any_object(call)
+        body = _object(call) if not call.target.subresource else _any_object(call)
         target = call.target
 
         def create(chosen: WriteOptions) -> Awaitable[Written]:
@@ -85,7 +85,7 @@ class Verbs:
     async def _update(self, call: Call) -> Response:
         chosen = options.write_options(call.request, call.user, "UpdateOptions")
         target = call.target
-        body = bodies.decode(call.request, call.info.type) if target.subresource != "scale" else _any_object(call)
+        body = _object(call) if target.subresource != "scale" else _any_object(call)
 
         def update(chosen: WriteOptions) -> Awaitable[Written]:
             return self._registry.update(
@@ -185,6 +185,10 @@ async def _unrepeated(
 
 def _namespace(call: Call) -> str:
     return call.target.namespace if call.info.type.namespaced else ""
+
+
+def _object(call: Call) -> Object:
+    return bodies.decode(call.request, call.info.type, builtin=call.info.builtin)
 
 
 def _any_object(call: Call) -> Object:
