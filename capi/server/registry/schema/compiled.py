@@ -10,6 +10,7 @@ from typing import Any
 from capi.kube.errors import Cause
 from capi.kube.types import Object
 from capi.server.registry.schema import causes, fast, lists, rules, shape, typed, values
+from capi.server.registry.schema.correlate import MISSING
 
 _BLOCKING = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
@@ -44,7 +45,7 @@ class CompiledSchema:
         """Everything that is wrong with an object, or with its change from `old`."""
         found: list[Cause] = []
         if not self._proved(obj):
-            self._values(obj, values.MISSING if old is None else old, "", found)
+            self._values(obj, MISSING if old is None else old, "", found)
             if self._embedded is not None:
                 self._embedded(obj, "", found)
         return self._rules(obj, old, found + self._duplicates(obj, old))
@@ -53,7 +54,7 @@ class CompiledSchema:
         """The same for a write to /status: of the values only those in the status matter."""
         found: list[Cause] = []
         if "status" in obj and not self._proved(obj):
-            self._values_of_status(obj["status"], old.get("status", values.MISSING), found)
+            self._values_of_status(obj["status"], old.get("status", MISSING), found)
         return self._rules(obj, old, found + self._duplicates(obj, old))
 
     def type_error(self, obj: Object) -> str:
@@ -87,7 +88,7 @@ class CompiledSchema:
 
     @cached_property
     def _values(self) -> values.Validate:
-        return values.validator(self._own, root=True)
+        return values.validator(self._own)
 
     @cached_property
     def _status(self) -> values.Validate:
@@ -132,7 +133,7 @@ class CompiledSchema:
             return found
         if any(cause.reason in _BLOCKING for cause in found):
             return [*found, causes.invalid(values.NOWHERE, None, _UNCHECKED)]
-        walk(obj, values.MISSING if old is None else old, "", found)
+        walk(obj, MISSING if old is None else old, "", found)
         return found
 
     @cached_property
@@ -143,9 +144,11 @@ class CompiledSchema:
 
 def _without_metadata_rules(schema: Object) -> Object:
     """The schema as validation sees it: of metadata only a CRD's own restrictions of the name count."""
-    properties = schema.get("properties")
+    properties = dict(schema.get("properties") or ())
     if not properties or "metadata" not in properties:
         return schema
     meta = properties["metadata"]
     names = {k: v for k, v in (meta.get("properties") or {}).items() if k in ("name", "generateName")}
+    for name in ("apiVersion", "kind"):
+        properties.pop(name, None)
     return {**schema, "properties": {**properties, "metadata": {"type": "object", "properties": names}}}

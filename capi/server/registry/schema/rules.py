@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.schema import causes, cel
-from capi.server.registry.schema.values import MISSING, NOWHERE, correlation
+from capi.server.registry.schema import causes, cel, correlate
+from capi.server.registry.schema.correlate import MISSING
+from capi.server.registry.schema.values import NOWHERE
 
 Walk: TypeAlias = Callable[[Any, Any, str, list[Cause]], None]
 """(value, old, path, found)"""
@@ -72,7 +73,7 @@ def walker(schema: Object, root: bool = False) -> Walk | None:
     others = walker(additional) if isinstance(additional, dict) else None
     each = walker(items) if isinstance(items, dict) else None
     members = _members(properties, others, frozenset(schema.get("properties") or ()))
-    correlate = correlation(schema)
+    old_items = correlate.items(schema)
 
     def walk(value: Any, old: Any, path: str, found: list[Cause]) -> None:
         if value is None:
@@ -82,22 +83,21 @@ def walker(schema: Object, root: bool = False) -> Walk | None:
         if isinstance(value, dict):
             members(value, old, path, found)
         elif isinstance(value, list) and each is not None:
-            olds = correlate(old)
+            find = old_items(old)
             for index, item in enumerate(value):
-                each(item, olds(item), f"{path}[{index}]", found)
+                each(item, find(item), f"{path}[{index}]", found)
 
     return walk
 
 
 def _members(properties: dict[str, Walk], others: Walk | None, declared: frozenset[str]) -> Walk:
     def members(value: Object, old: Any, path: str, found: list[Cause]) -> None:
-        before: Object = old if isinstance(old, dict) else {}
         for name, below in properties.items():
             if name in value:
-                below(value[name], before.get(name, MISSING), f"{path}.{name}" if path else name, found)
+                below(value[name], correlate.member(old, name), f"{path}.{name}" if path else name, found)
         for name, child in value.items() if others is not None else ():
             if name not in declared and others is not None:
-                others(child, before.get(name, MISSING), f"{path}[{name}]", found)
+                others(child, correlate.member(old, name), f"{path}[{name}]", found)
 
     return members
 
@@ -106,10 +106,11 @@ def _node(rules: list[Rule], schema: Object, root: bool) -> Walk:
     convert = cel.converter(schema, root)
     kind = str(schema.get("type") or "")
     bare = kind in ("object", "array")
+    equal = correlate.equality(schema)
 
     def check(value: Any, old: Any, path: str, found: list[Cause]) -> None:
         has_old = old is not MISSING and old is not None
-        unchanged = has_old and old == value
+        unchanged = has_old and equal(value, old)
         bound = convert(value) if convert is not None else value
         before = None if not has_old else convert(old) if convert is not None else old
         for rule in rules:

@@ -1,23 +1,21 @@
 """Validation of values by a structural schema, with Kubernetes' causes and validation ratcheting.
 
-A failure is dropped when it lies in a part of the object that did not change: old and new are correlated along
-properties and map keys, and along lists with list-type map; other lists are compared as a whole.
+A failure is dropped when it lies in a part of the object that did not change (see `correlate`).
 
 Source: k8s.io/kube-openapi/pkg/validation/{validate,errors}, pkg/apiserver/validation/{validation,ratcheting}.go of
 k8s.io/apiextensions-apiserver. As there, bounds of numeric formats (int32) are not checked for custom resources.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import orjson
 
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.schema import causes, formats, regex
+from capi.server.registry.schema import causes, correlate, formats, regex
+from capi.server.registry.schema.correlate import MISSING
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
-"""The old value of something that has none to compare with."""
 Validate: TypeAlias = Callable[[Any, Any, str, list[Cause]], None]
 """(value, old, path, found): appends what is wrong."""
 _Check: TypeAlias = Callable[[Any, str, list[Cause]], None]
@@ -40,12 +38,13 @@ def json_type(value: Any) -> str:
     return "null"
 
 
-def validator(schema: Object, root: bool = False) -> Validate:
-    """The checks of one schema node and all below it. What is wrong with the root itself is never ratcheted."""
+def validator(schema: Object) -> Validate:
+    """The checks of one schema node and all below it."""
     checks = [check for build in _BUILDERS if (check := build(schema)) is not None]
     null_builders = (_enum_check,) if schema.get("nullable") else (_type_check, _enum_check)
     null_checks = [check for build in null_builders if (check := build(schema)) is not None]
     descend = _descent(schema)
+    equal = correlate.equality(schema)
 
     def validate(value: Any, old: Any, path: str, found: list[Cause]) -> None:
         before = len(found)
@@ -53,7 +52,7 @@ def validator(schema: Object, root: bool = False) -> Validate:
             check(value, path, found)
         if descend is not None:
             descend(value, old, path, found)
-        if len(found) > before and not root and old is not MISSING and old == value:
+        if len(found) > before and old is not MISSING and equal(value, old):
             del found[before:]
 
     return validate
@@ -227,20 +226,19 @@ def _descent(schema: Object) -> Validate | None:
     additional = schema.get("additionalProperties")
     others = validator(additional) if isinstance(additional, dict) else None
     each = validator(items) if isinstance(items, dict) else None
-    correlate = correlation(schema)
+    old_items = correlate.items(schema)
 
     def list_items(value: list[Any], old: Any, path: str, found: list[Cause]) -> None:
         assert each is not None
-        olds = correlate(old)
+        find = old_items(old)
         for index, item in enumerate(value):
-            each(item, olds(item), f"{path}[{index}]", found)
+            each(item, find(item), f"{path}[{index}]", found)
 
     def members(value: Object, old: Any, path: str, found: list[Cause]) -> None:
-        before: Mapping[str, Any] = old if isinstance(old, dict) else {}
         for name, child in value.items():
             below = properties.get(name, others)
             if below is not None:
-                below(child, before.get(name, MISSING), f"{path}.{name}" if path else name, found)
+                below(child, correlate.member(old, name), f"{path}.{name}" if path else name, found)
         missing = (name for name in required if name not in value)
         found += [causes.required(f"{path}.{name}" if path else name) for name in missing]
 
@@ -251,26 +249,3 @@ def _descent(schema: Object) -> Validate | None:
             list_items(value, old, path, found)
 
     return descend if properties or required or others or each else None
-
-
-def correlation(schema: Object) -> Callable[[Any], Callable[[Any], Any]]:
-    """For a list node: old list -> (item -> the old item with the same map keys, or MISSING)."""
-    keys = key_of(schema)
-    if keys is None:
-        return lambda old: lambda item: MISSING
-
-    def correlate(old: Any) -> Callable[[Any], Any]:
-        by_key = {keys(item): item for item in old if isinstance(item, dict)} if isinstance(old, list) else {}
-        return lambda item: by_key.get(keys(item), MISSING) if isinstance(item, dict) else MISSING
-
-    return correlate
-
-
-def key_of(schema: Object) -> Callable[[Object], str] | None:
-    """For lists with list-type map: an item's key as a comparable text; defaults of key fields count."""
-    if schema.get("x-kubernetes-list-type") != "map":
-        return None
-    names = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-    properties = (schema.get("items") or {}).get("properties") or {}
-    defaults = {name: (properties.get(name) or {}).get("default") for name in names}
-    return lambda item: repr([item.get(name, defaults[name]) for name in names])

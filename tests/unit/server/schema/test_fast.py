@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capi.server.registry.schema import fast, lists, shape, values
+from capi.server.registry.schema import correlate, fast, lists, shape, values
 from tests.unit.server.schema.widgets import SPEC, a_schema, a_widget
 
 SCHEMA = a_schema()
@@ -62,7 +62,7 @@ def test_a_proved_object_needs_no_pruning_no_default_and_has_no_causes(spec):
     assert PRUNE(obj, "", dropped) is obj
     assert dropped == []
     assert DEFAULT(obj) is obj
-    VALIDATE({k: v for k, v in obj.items() if k != "metadata"}, values.MISSING, "", causes)
+    VALIDATE({k: v for k, v in obj.items() if k != "metadata"}, correlate.MISSING, "", causes)
     EMBEDDED(obj, "", causes)
     assert causes == []
 
