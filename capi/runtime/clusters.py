@@ -74,6 +74,8 @@ class _Link:
     def __init__(self) -> None:
         self.changed = asyncio.Event()
         """Its Secret changed: look whether the connection is still right."""
+        self.tried = asyncio.Event()
+        """The first attempt to connect is over, well or badly."""
         self.connection: Connection | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -105,6 +107,11 @@ class ClusterConnections:
         """The connection to a cluster, None while there is none."""
         link = self._links.get(cluster)
         return link.connection if link is not None else None
+
+    async def first_round(self) -> None:
+        """Return when every cluster known now has been connected, or could not be at the first attempt."""
+        for link in list(self._links.values()):
+            await link.tried.wait()
 
     async def run(self) -> None:
         """Connect, watch over and disconnect clusters until cancelled."""
@@ -160,6 +167,7 @@ class ClusterConnections:
             except Exception:
                 logger.exception("Connecting a workload cluster failed", extra={"cluster": str(cluster)})
                 wait = attempts.failed()
+            link.tried.set()
             await _either(link.changed, wait)
 
     async def _kubeconfig(self, cluster: ClusterKey) -> bytes | None:
@@ -180,6 +188,7 @@ class ClusterConnections:
                 try:
                     await self._fill(group, connection)
                     link.connection = connection
+                    link.tried.set()
                     self._announce(cluster)
                     yield connection
                 finally:

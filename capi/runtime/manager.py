@@ -33,6 +33,8 @@ STALE = 60.0
 STOP_TIMEOUT = 30.0
 """Seconds the passes in hand may take to end once the manager is told to stop."""
 FLUSH_TIMEOUT = 2.0
+CONNECT_PATIENCE = 5.0
+"""Seconds that controllers wait at the start for workload clusters to be connected."""
 
 
 class ManagerFailed(CapiError):
@@ -141,7 +143,7 @@ class Manager:
         return background
 
     async def _main(self, group: asyncio.TaskGroup) -> None:
-        if not await self._unless_stopped(self._informers.wait_synced()):
+        if not await self._unless_stopped(self._fill_caches()):
             return
         if self._tune_gc:
             collector.settle()
@@ -167,6 +169,14 @@ class Manager:
         if self._elector is not None:
             await self._elector.release()
             self._mark_leading(0)
+
+    async def _fill_caches(self) -> None:
+        """All declared kinds, and workload clusters too if they answer soon: a restart should not look like their loss."""
+        await self._informers.wait_synced()
+        if self.connections is not None:
+            with contextlib.suppress(TimeoutError):  # clusters that hang are connected later
+                async with asyncio.timeout(CONNECT_PATIENCE):
+                    await self.connections.first_round()
 
     async def _hold(self) -> None:
         if self._elector is not None:
