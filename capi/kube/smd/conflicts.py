@@ -5,8 +5,8 @@ Source: k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go.
 
 from collections.abc import Mapping
 
+import capi.kube.smd.fields as fields
 from capi.kube.errors import Cause, Conflict
-from capi.kube.smd import fields
 from capi.kube.smd.fields import FieldSet
 from capi.kube.smd.managed import Manager
 

@@ -8,7 +8,8 @@ Source: k8s.io/apimachinery/pkg/util/managedfields/internal (lastappliedmanager.
 
 import orjson
 
-from capi.kube.smd import fields, typed
+import capi.kube.smd.fields as fields
+import capi.kube.smd.typed as typed
 from capi.kube.smd.compare import compare
 from capi.kube.smd.fields import FieldSet
 from capi.kube.smd.schema import Schema

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import capi.kube.smd.fields as fields
 from capi.kube import times
-from capi.kube.smd import fields
 from capi.kube.smd.fields import MEMBER, FieldSet
 from capi.kube.smd.schema import Node, Schema
 from capi.kube.types import Json, Object

@@ -8,9 +8,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import capi.kube.smd.fields as fields
+import capi.kube.smd.last_applied as last_applied
+import capi.kube.smd.managed as managed
+import capi.kube.smd.typed as typed
 from capi.kube import times
 from capi.kube.errors import ApiError, BadRequest
-from capi.kube.smd import fields, last_applied, managed, typed
 from capi.kube.smd.compare import Comparison, compare
 from capi.kube.smd.conflicts import ApplyConflict
 from capi.kube.smd.fields import FieldSet
