@@ -24,6 +24,10 @@ from capi.server.registry.target import Outcome, Target
 from capi.server.store.interface import Entry, Store
 
 _NAME_TRIES = 8
+_WITHOUT_EFFECT = {
+    "admissionregistration.k8s.io": "this server does not call admission webhooks or policies yet, so it takes no configuration for them"
+}
+"""API groups whose objects would be promises that nobody keeps."""
 
 
 class Writer:
@@ -69,6 +73,8 @@ class Writer:
         """There must be a namespace that takes new objects, and a definition that does."""
         served = target.served
         name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")
+        if served.type.group in _WITHOUT_EFFECT:
+            raise refusals.forbidden(served.type, name, _WITHOUT_EFFECT[served.type.group])
         if served.type.namespaced:
             check_namespace(self._store, served.type, target.namespace, name)
         family = self._catalog.family(served.type.group, served.type.plural)

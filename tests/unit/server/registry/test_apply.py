@@ -173,4 +173,6 @@ async def test_objects_move_to_a_new_storage_version_with_any_write(rig: Rig) ->
     v1_info = rig.registry.lookup("ex.io", "v1", "widgets")
     assert v1_info is not None
     old, encoded = rig.registry.get(v1_info, "ns", "w")
-    assert old == {**moved, "apiVersion": "ex.io/v1"} and encoded.startswith(b'{"apiVersion":"ex.io/v1","kind":"Widget",')
+    assert old == {**moved, "apiVersion": "ex.io/v1"} and encoded.startswith(
+        b'{"apiVersion":"ex.io/v1","kind":"Widget",'
+    )

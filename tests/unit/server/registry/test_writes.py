@@ -247,3 +247,8 @@ async def test_a_pod_can_be_bound_once(rig: Rig) -> None:
         subresource="eviction",
     )
     assert written.created and rig.gone("pods", "p")
+
+
+async def test_webhook_configurations_are_refused_while_nobody_would_call_the_webhook(rig: Rig) -> None:
+    with pytest.raises(Forbidden, match="does not call admission webhooks"):
+        await rig.create("validatingwebhookconfigurations", {"metadata": {"name": "x"}, "webhooks": []}, namespace="")
