@@ -7,6 +7,7 @@ controller starts each server again exactly as it was. Callers in this process r
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
@@ -25,7 +26,7 @@ from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.client.pki import KeyPair
 from capi.client.transport import Transport
-from capi.kube.errors import ServiceUnavailable
+from capi.kube.errors import BackendError, ServiceUnavailable
 from capi.kube.messages import Answer, Handler, Request, Response
 from capi.runtime.clusters import Connector
 from capi.runtime.plan import ClusterKey
@@ -145,10 +146,7 @@ class WorkloadClusters:
         try:
             listener = await front.listen(self._host, port)
         except ListenError as error:
-            raise PortTaken(
-                f"The API server of this cluster cannot listen: {error.message}. Its port is kept in the DevCluster's"
-                " spec.controlPlaneEndpoint; if it cannot be freed, delete the Cluster and create it again."
-            ) from error
+            raise _refusal(error) from error
         resources.push_async_callback(listener.close, CLOSE_GRACE)
 
     async def _run(self, cluster: ClusterKey, hosted: _Hosted, run: Callable[[], Awaitable[None]]) -> None:
@@ -201,3 +199,12 @@ class _Current:
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
+
+
+def _refusal(error: ListenError) -> BackendError:
+    message = (
+        f"The API server of this cluster cannot listen: {error.message}. The address is kept in Cluster and DevCluster"
+        " spec.controlPlaneEndpoint; if it cannot be freed, delete the Cluster and create it again"
+    )
+    taken = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
+    return PortTaken(message) if taken else BackendError(message, reason="ListenFailed")
