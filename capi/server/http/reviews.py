@@ -34,6 +34,8 @@ INFOS = (
     _info(_AUTHORIZATION, "SelfSubjectRulesReview"),
     _info(_AUTHORIZATION, "SubjectAccessReview"),
 )
+GROUPS = frozenset({_AUTHENTICATION, _AUTHORIZATION})
+"""All resources of these groups are reviews."""
 _BY_PLURAL = {(info.type.group, info.type.version, info.type.plural): info for info in INFOS}
 
 

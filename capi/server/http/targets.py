@@ -53,7 +53,9 @@ def parse(path: str) -> Target | None:
     else:
         return None
     watching = parts[0] == "watch" and len(parts) > 1
-    parts = [unquote(part) for part in (parts[1:] if watching else parts)]
+    parts = parts[1:] if watching else parts
+    if "%" in path:
+        parts = [unquote(part) for part in parts]
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]
