@@ -18,6 +18,11 @@ Proof = Callable[[Any], bool]
 _EXACT = 2**53 - 1
 _NEVER: Object = {"not": {}}
 _QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(n|u|m|k|[KMGTPE]i?|[eE][+-]?[0-9]{1,2})?$"
+_DATE_TIME = (
+    r"^[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z$"
+)
+"""Nearly every time there is; calling back into Python for each would cost more than all the rest."""
 _PLAIN = ("maxLength", "minLength", "pattern", "enum", "minItems", "maxItems", "minProperties", "maxProperties")
 
 
@@ -85,12 +90,15 @@ def _types(schema: Object) -> list[str]:
     return [*types, "null"] if schema.get("nullable") and not schema.get("enum") else types
 
 
-def _values(schema: Object) -> Object:
-    """The rules on the value itself."""
+def _values(schema: Object, exact: bool = False) -> Object:
+    """The rules on the value itself; `exact` where saying no to a good value would let a bad one through (`not`)."""
     form: Object = {name: schema[name] for name in _PLAIN if schema.get(name) not in (None, "", [])}
     if types := _types(schema):
         form["type"] = types
-    if formats.check(name := str(schema.get("format") or "")) is not None:
+    name = str(schema.get("format") or "")
+    if name == "date-time" and not exact:
+        form["allOf"] = [{"pattern": _DATE_TIME}]
+    elif formats.check(name) is not None:
         form["format"] = name
     if schema.get("format") == "quantity":
         form["pattern"] = _QUANTITY
@@ -99,7 +107,7 @@ def _values(schema: Object) -> Object:
         form["uniqueItems"] = True
     for name in ("anyOf", "oneOf", "allOf"):
         if schema.get(name):
-            form[name] = [_nested(child) for child in schema[name]]
+            form[name] = [*form.get(name, ()), *(_nested(child) for child in schema[name])]
     if schema.get("not") is not None:
         form["not"] = _nested(schema["not"])
     return form
@@ -146,7 +154,7 @@ def _object(schema: Object, root: bool) -> Object:
 
 def _nested(schema: Object) -> Object:
     """A value rule below anyOf, oneOf, allOf or not: nothing is pruned or defaulted there."""
-    form = _values(schema)
+    form = _values(schema, exact=True)
     if schema.get("properties"):
         form["properties"] = {key: _nested(child) for key, child in schema["properties"].items()}
     for name in ("items", "additionalProperties"):

@@ -61,7 +61,7 @@ def _list_check(schema: Object) -> Check | None:
     names = tuple(schema.get("x-kubernetes-list-map-keys") or ())
 
     def check(value: Any, path: str, found: list[Cause]) -> None:
-        if not isinstance(value, list):
+        if not isinstance(value, list) or _surely_unique(value, names):
             return
         if kind == "set":
             keys = value
@@ -75,6 +75,15 @@ def _list_check(schema: Object) -> Check | None:
         found += [causes.duplicate(f"{path}[{index}]", keys[index]) for index in _repeated(keys)]
 
     return check
+
+
+def _surely_unique(value: list[Any], names: tuple[str, ...]) -> bool:
+    """The common case at the price of one set; False means nothing."""
+    try:
+        keys = {tuple([item[name] for name in names]) for item in value} if names else set(value)
+    except (TypeError, KeyError):
+        return False
+    return len(keys) == len(value)
 
 
 def _repeated(keys: Iterable[Any]) -> list[int]:
