@@ -10,7 +10,7 @@ from capi.kube import duration
 from capi.kube.errors import Cause
 from capi.kube.types import Object
 
-_NO_DOCKER = "the docker backend is not supported yet; use inMemory"
+NO_DOCKER = "the docker backend is not supported yet; use inMemory"
 _NO_BACKEND = "a backend must be set: inMemory: {}"
 DOCKER_PORT = 6443
 
@@ -26,7 +26,7 @@ def validate_backend(obj: Object, old: Object | None = None) -> list[Cause]:
     """spec.backend of DevCluster, DevMachine and DevMachinePool: inMemory, with readable times."""
     backend = at(obj, "spec", "backend") or {}
     if "docker" in backend:
-        return [rules.forbidden("spec.backend.docker", _NO_DOCKER)]
+        return [rules.forbidden("spec.backend.docker", NO_DOCKER)]
     if "inMemory" not in backend:
         return [rules.required("spec.backend", _NO_BACKEND)]
     return [

@@ -1,12 +1,18 @@
-"""What a Kubernetes cluster needs to run the controllers: namespace, CRDs, RBAC, Deployment."""
+"""What a Kubernetes cluster needs to run the controllers: CRDs, namespace, RBAC, policies, Deployment.
+
+The policies (ValidatingAdmissionPolicy, Kubernetes 1.30) refuse what the embedded server's admission refuses and a CRD
+cannot: kinds and backends that nothing acts on yet.
+"""
 
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
+from capi.admission.infra import NO_DOCKER
+from capi.admission.plugin import KINDS
 from capi.api import crds
 from capi.api.core import labels
 from capi.kube import yaml
-from capi.kube.types import Object
+from capi.kube.types import GroupKind, Object
 
 NAME = "capi-manager"
 HEALTH_PORT = 9440
@@ -38,8 +44,8 @@ def render(only: str = "all", *, namespace: str = "capi-system", image: str | No
     """The manifests as one YAML stream; `only` is all, crds or rbac."""
     definitions = crds.all() if only != "rbac" else []
     access = rbac(namespace) if only != "crds" else []
-    manager = [deployment(namespace, image)] if only == "all" else []
-    chosen = [*definitions, *access, *manager]
+    rest = [*policies(), deployment(namespace, image)] if only == "all" else []
+    chosen = [*definitions, *access, *rest]
     return "---\n".join(yaml.dump(document) for document in chosen)
 
 
@@ -83,6 +89,44 @@ def rbac(namespace: str) -> list[Object]:
             "metadata": {**here, "name": f"{NAME}-lease"},
             "roleRef": {"apiGroup": group, "kind": "Role", "name": f"{NAME}-lease"},
             "subjects": [subject],
+        },
+    ]
+
+
+def policies() -> list[Object]:
+    """Refusals with a sentence, for API servers without this project's admission."""
+    out: list[Object] = []
+    for crd in crds.all():
+        names, group = crd["spec"]["names"], crd["spec"]["group"]
+        rules = KINDS.get(GroupKind(group, names["kind"]))
+        if rules is not None and rules.refused:
+            out += _policy(f"capi-no-{names['plural']}", group, [names["plural"]], ["CREATE"], "false", rules.refused)
+    without = "!has(object.spec) || !has(object.spec.backend) || !has(object.spec.backend.docker)"
+    kinds = ["devclusters", "devmachinepools", "devmachines"]
+    group = "infrastructure.cluster.x-k8s.io"
+    return out + _policy("capi-no-docker-backend", group, kinds, ["CREATE", "UPDATE"], without, NO_DOCKER)
+
+
+def _policy(
+    name: str, group: str, resources: list[str], operations: list[str], expression: str, message: str
+) -> list[Object]:
+    """A policy that refuses what does not fulfil the expression, and its binding."""
+    version = "admissionregistration.k8s.io/v1"
+    metadata = {"name": name, "labels": _LABELS}
+    rule = {"apiGroups": [group], "apiVersions": ["*"], "resources": resources, "operations": operations}
+    validation = {"expression": expression, "message": message, "reason": "Forbidden"}
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [validation],
+    }
+    return [
+        {"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec},
+        {
+            "apiVersion": version,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": metadata,
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
         },
     ]
 
