@@ -55,7 +55,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[K
         k.run("apply", "--server-side", "-f", "-", stdin=capi("manifests").stdout)
         crds = k.run("get", "crd", "-o", "name").split()
         k.run("wait", *crds, "--for=condition=Established", "--timeout=30s")
-        while "created" in k.run("create", "--dry-run=server", "-f", "-", stdin=MACHINE_SET, check=False):
+        while "machineset.cluster.x-k8s.io/s created" in k.run(
+            "create", "--dry-run=server", "-f", "-", stdin=MACHINE_SET, check=False
+        ):
             pass  # policies work a moment after they are stored; pytest's timeout ends this
         yield k
 
