@@ -62,6 +62,7 @@ class HttpTransport:
         """Connections of the pool, those being opened included."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._tls: tuple[bytes | None, ssl.SSLContext | None] | None = None
+        self._auth: tuple[Credential, str] | None = None
         self._closed = False
 
     async def request(self, request: Request) -> Response:
@@ -200,12 +201,17 @@ class HttpTransport:
         head = [request.method, " ", self._prefix, request.path, query, self._fixed]
         for name, value in request.headers.items():
             head += (name, ": ", value, "\r\n")
-        for name, value in headers(self._config, credential):
-            head += (name, ": ", value, "\r\n")
+        head.append(self._authentication(credential))
         if request.body or request.method != "GET":
             head.append(f"content-length: {len(request.body)}\r\n")
         head.append("\r\n")
         return "".join(head).encode("latin-1") + request.body
+
+    def _authentication(self, credential: Credential) -> str:
+        if self._auth is None or self._auth[0] is not credential:
+            lines = (f"{name}: {value}\r\n" for name, value in headers(self._config, credential))
+            self._auth = credential, "".join(lines)
+        return self._auth[1]
 
 
 @lru_cache(maxsize=1024)

@@ -1,6 +1,5 @@
 """Requests straight into a Handler in this process: no sockets, no copies, the same messages and errors as HTTP."""
 
-import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -28,7 +27,7 @@ class InProcessTransport:
         headers = request.headers
         if "user-agent" not in headers:
             headers = {**headers, "user-agent": self._agent}
-        return dataclasses.replace(request, headers=headers, user=self._user)
+        return Request(request.method, request.path, request.query, headers, request.body, self._user)
 
     async def request(self, request: Request) -> Response:
         answer = await self._handler.handle(self._ours(request))

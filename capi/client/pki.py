@@ -92,7 +92,12 @@ def issue(
 
 
 def usable(
-    pair: KeyPair, now: datetime, *, ca: KeyPair | None = None, hosts: Sequence[str] = (), margin: timedelta = RENEW_BEFORE
+    pair: KeyPair,
+    now: datetime,
+    *,
+    ca: KeyPair | None = None,
+    hosts: Sequence[str] = (),
+    margin: timedelta = RENEW_BEFORE,
 ) -> bool:
     """Whether `pair` need not be renewed: valid for `margin` more, signed by `ca`, and good for all `hosts`."""
     certificate = _load(pair.certificate)
@@ -121,7 +126,10 @@ def client_kubeconfig(
         "kind": "Config",
         "clusters": [{"name": cluster, "cluster": {"server": server, "certificate-authority-data": _b64(ca)}}],
         "users": [
-            {"name": user, "user": {"client-certificate-data": _b64(client.certificate), "client-key-data": _b64(client.key)}}
+            {
+                "name": user,
+                "user": {"client-certificate-data": _b64(client.certificate), "client-key-data": _b64(client.key)},
+            }
         ],
         "contexts": [{"name": name, "context": context}],
         "current-context": name,
@@ -153,7 +161,9 @@ def read_pair(certificate: Path, key: Path) -> KeyPair | None:
         _load(pair.certificate)
         serialization.load_pem_private_key(pair.key, None)
     except (ValueError, TypeError) as error:
-        raise BadCertificate(f"{certificate} and {key} are not a PEM certificate and key: {error}; remove them to have new ones made") from error
+        raise BadCertificate(
+            f"{certificate} and {key} are not a PEM certificate and key: {error}; remove them to have new ones made"
+        ) from error
     return pair
 
 
@@ -176,7 +186,10 @@ def _issue(  # noqa: PLR0913 - what a certificate says
     authority, authority_key = _load(ca.certificate), _load_key(ca.key)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name(
-        [*(x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations), x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
+        [
+            *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations),
+            x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+        ]
     )
     life = min(life, authority.not_valid_after_utc - now)
     builder = (
@@ -186,7 +199,9 @@ def _issue(  # noqa: PLR0913 - what a certificate says
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
     )
     if hosts:
-        builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False
+        )
     return _pair(builder.sign(authority_key, hashes.SHA256()), key)
 
 

@@ -90,6 +90,8 @@ class Informer:
             self.changed(obj, 0)
         for key in sorted(set(self.store.keys()) - seen):
             self._dropped(key)
+        if revision < self.revision:
+            self.revision = 0  # a restored or another server counts anew
         self.reached(revision)
         self.synced.set()
 

@@ -76,6 +76,8 @@ class Reflector:
         self._attempts = Attempts(BACKOFF)
         self._revision = ""
         self._watch_list = True
+        self._doubtful = False
+        """The connection was lost: is the server still the same?"""
         self._deadline: asyncio.Timeout | None = None
         self._doubted = -SUSPICION_INTERVAL
         self.connected = False
@@ -108,11 +110,25 @@ class Reflector:
     def _lost(self, error: CapiError) -> None:
         if isinstance(error, Expired | Timeout):
             self._revision = ""
+        elif isinstance(error, TransportError):
+            self._doubtful = bool(self._revision)
         level = logging.DEBUG if self.error is None else logging.INFO
         logger.log(level, "Watching again", extra={"kind": self._informer.resource.kind, "error": error.message})
         self.error = error
 
+    async def _check_revision(self) -> None:
+        """Behind a lost connection there may be another server now, or a restored one, whose revisions are lower.
+
+        A watch from a revision of the future would wait in silence until it comes.
+        """
+        page = await self._client.page(self._informer.resource, self._namespace, limit=1)
+        if number(page.revision) < number(self._revision):
+            self._revision = ""
+        self._doubtful = False
+
     async def _follow(self) -> None:
+        if self._doubtful and self._revision:
+            await self._check_revision()
         initial = not self._revision and self._watch_list
         if not self._revision and not self._watch_list:
             await self._list()

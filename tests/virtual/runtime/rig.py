@@ -118,8 +118,12 @@ class Faults(Transport):
             raise TransportError("connection reset before the answer")
         return response
 
-    def stream(self, request: Request) -> Any:
-        return self.inner.stream(request)
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        if self.dead:
+            raise TransportError("connection refused")
+        async with self.inner.stream(request) as lines:
+            yield lines
 
     async def close(self) -> None:
         await self.inner.close()

@@ -132,6 +132,24 @@ async def test_a_server_without_watch_list_is_listed() -> None:
         assert len(names(api)) == 3
 
 
+async def test_a_server_that_counts_anew_is_listed_anew() -> None:
+    api, faults = FakeApi(), Faults(InProcessTransport(FakeApi()))
+    api.revision = api.oldest = 5000
+    api.create(FLOCKS, a_flock(size=1))
+    faults.inner = InProcessTransport(api)
+    async with running(api, faults=faults) as manager:
+        await settle(manager)
+        fresh = FakeApi()
+        fresh.create(FLOCKS, a_flock("b", size=2))
+        faults.dead = True
+        faults.inner = InProcessTransport(fresh)
+        api.drop_watches()
+        await asyncio.sleep(5)
+        faults.dead = False
+        await asyncio.sleep(60)
+        assert {"b-0", "b-1"} <= set(names(fresh))
+
+
 async def test_a_conflict_is_retried_quietly(caplog: pytest.LogCaptureFixture) -> None:
     api = FakeApi()
     api.create(FLOCKS, a_flock(size=1))
