@@ -77,7 +77,9 @@ def adoption(obj: Unstructured, owner: Resource, cluster_name: str, *, controlle
         patch = replace_outlived(obj, owner)
         if patch is not None:
             return patch
-    return Apply(target(obj), {"metadata": membership(cluster_name, reference(owner, controller=controller))}, must_exist=True)
+    return Apply(
+        target(obj), {"metadata": membership(cluster_name, reference(owner, controller=controller))}, must_exist=True
+    )
 
 
 def membership(cluster_name: str, *refs: OwnerReference) -> Object:

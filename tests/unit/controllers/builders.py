@@ -49,11 +49,22 @@ def ref(kind: str, name: str) -> ContractRef:
 
 
 def provider(
-    kind: str, name: str, *, spec: Object | None = None, status: Object | None = None, deleting: bool = False, **meta: Any
+    kind: str,
+    name: str,
+    *,
+    spec: Object | None = None,
+    status: Object | None = None,
+    deleting: bool = False,
+    **meta: Any,
 ) -> Unstructured:
     """A provider object in wire form; `meta` are members of ObjectMeta."""
     metadata = ObjectMeta(
-        name=name, namespace=NS, uid=f"{kind}-{name}", resource_version="1", deletion_timestamp=NOW if deleting else None, **meta
+        name=name,
+        namespace=NS,
+        uid=f"{kind}-{name}",
+        resource_version="1",
+        deletion_timestamp=NOW if deleting else None,
+        **meta,
     )
     raw: Object = {"metadata": to_wire(metadata), "spec": spec or {}, "status": status or {}}
     return Unstructured(resource(kind), metadata, raw)
@@ -71,7 +82,13 @@ def condition(type_: str, status: str, reason: str = "", message: str = "", sinc
 
 
 def a_cluster(
-    name: str = "c", *, ready: bool = True, paused: bool = False, deleting: bool = False, conditions: Any = None, **spec: Any
+    name: str = "c",
+    *,
+    ready: bool = True,
+    paused: bool = False,
+    deleting: bool = False,
+    conditions: Any = None,
+    **spec: Any,
 ) -> Cluster:
     start = ClusterInitialization(infrastructure_provisioned=True, control_plane_initialized=True) if ready else None
     probe = (condition(REMOTE_CONNECTION_PROBE, "True"),) if ready else ()
@@ -98,7 +115,13 @@ def a_cluster(
 
 
 def a_pool(
-    name: str = "p", *, replicas: int | None = 2, template: Any = None, status: Any = None, deleting: bool = False, **spec: Any
+    name: str = "p",
+    *,
+    replicas: int | None = 2,
+    template: Any = None,
+    status: Any = None,
+    deleting: bool = False,
+    **spec: Any,
 ) -> MachinePool:
     """`template` changes the Machine spec, `spec` the pool's; `meta` its labels, annotations and so on."""
     meta = spec.pop("meta", {})
@@ -125,14 +148,22 @@ def a_pool(
             }
         ),
         spec=MachinePoolSpec(
-            cluster_name="c", replicas=replicas, template=MachineTemplateSpec(metadata=template_meta, spec=machine), **spec
+            cluster_name="c",
+            replicas=replicas,
+            template=MachineTemplateSpec(metadata=template_meta, spec=machine),
+            **spec,
         ),
         **({"status": status} if status is not None else {}),
     )
 
 
 def infra_pool(
-    ids: Any = ("x://p/0", "x://p/1"), *, provisioned: bool = True, replicas: int | None = None, kind: str = "TestMachine", **more: Any
+    ids: Any = ("x://p/0", "x://p/1"),
+    *,
+    provisioned: bool = True,
+    replicas: int | None = None,
+    kind: str = "TestMachine",
+    **more: Any,
 ) -> Unstructured:
     """An InfraMachinePool; `kind` "" for one without objects for single instances."""
     status: Object = {"initialization": {"provisioned": provisioned}}
@@ -163,7 +194,13 @@ def pool_ref(pool: MachinePool) -> OwnerReference:
 
 
 def a_machine(
-    index: int = 0, *, pool: str = "p", owner: Any = "pool", deleting: bool | datetime = False, conditions: Any = (), **more: Any
+    index: int = 0,
+    *,
+    pool: str = "p",
+    owner: Any = "pool",
+    deleting: bool | datetime = False,
+    conditions: Any = (),
+    **more: Any,
 ) -> Machine:
     """A pool's Machine; `owner` None for none, or an OwnerReference. `spec`, `status` and `meta` change the rest."""
     refs = (pool_ref(a_pool(pool)),) if owner == "pool" else (owner,) if owner else ()

@@ -19,7 +19,9 @@ def worker_counters(seen: Scope) -> ReplicaCounters | None:
     """Of pools and of Machines outside pools; None while there are neither."""
     pools, machines = seen.pools, seen.workers
     if not pools and not machines:
-        return ReplicaCounters(desired_replicas=0, replicas=0, up_to_date_replicas=0, ready_replicas=0, available_replicas=0)
+        return ReplicaCounters(
+            desired_replicas=0, replicas=0, up_to_date_replicas=0, ready_replicas=0, available_replicas=0
+        )
     alone = machine_counters(machines)
     return ReplicaCounters(
         desired_replicas=_sum([p.spec.replicas for p in pools], alone.desired_replicas),

@@ -41,7 +41,9 @@ def status_of(seen: Scope, stage: Stage | None, now: datetime) -> ClusterStatus:
         control_plane_initialized_condition(seen, start),
         control_plane_available_condition(seen, start),
         *worker_conditions(seen),
-        true(types.DELETING, stage.reason, stage.message) if stage else false(types.DELETING, ClusterReason.NOT_DELETING),
+        true(types.DELETING, stage.reason, stage.message)
+        if stage
+        else false(types.DELETING, ClusterReason.NOT_DELETING),
     ]
     return msgspec.structs.replace(
         seen.cluster.status,
@@ -197,5 +199,7 @@ def _deprecated(seen: Scope) -> ClusterDeprecatedStatus | None:
             reason, message = contract.failure(found.obj)
             if reason or message:
                 text = f"Failure detected from referenced resource {found}: {message or reason}"
-                return ClusterDeprecatedStatus(v1beta1=ClusterV1Beta1Status(failure_reason=reason, failure_message=text))
+                return ClusterDeprecatedStatus(
+                    v1beta1=ClusterV1Beta1Status(failure_reason=reason, failure_message=text)
+                )
     return None

@@ -95,7 +95,9 @@ def _bootstrap(seen: Scope, now: datetime) -> Stage | None:
 
 def _external(found: Found, reason: str, seen: Scope) -> Stage | None:
     if found.error is not None:
-        return Stage(reason=MachineReason.INTERNAL_ERROR, message=found.error.message, error=found.error, times=_kept(seen))
+        return Stage(
+            reason=MachineReason.INTERNAL_ERROR, message=found.error.message, error=found.error, times=_kept(seen)
+        )
     if found.obj is None:
         return None
     writes = () if found.obj.deleting else (Delete(target(found.obj)),)
@@ -119,7 +121,9 @@ def _node(seen: Scope, now: datetime) -> Stage | None:
     if node is None or cluster is None:
         return None
     delete = Delete(target(node, ClusterKey(cluster.namespace, cluster.name)))
-    return Stage(reason=MachineReason.DELETING_NODE, message=f"Deleting Node {node.name}", writes=(delete,), finalized=True)
+    return Stage(
+        reason=MachineReason.DELETING_NODE, message=f"Deleting Node {node.name}", writes=(delete,), finalized=True
+    )
 
 
 _STEPS: tuple[_Step, ...] = (

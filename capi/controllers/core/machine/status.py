@@ -220,7 +220,9 @@ def _initialization(seen: Scope) -> MachineInitialization | None:
     """Neither flag turns false again."""
     created = had_bootstrap_data(seen.machine) or (
         seen.bootstrap.obj is not None
-        and (seen.machine.spec.bootstrap.data_secret_name is not None or contract.data_secret_created(seen.bootstrap.obj))
+        and (
+            seen.machine.spec.bootstrap.data_secret_name is not None or contract.data_secret_created(seen.bootstrap.obj)
+        )
     )
     provisioned = seen.provisioned
     if not created and not provisioned:

@@ -63,9 +63,7 @@ def _externals(seen: Scope) -> Stage | None:
     )
     return Stage(
         ending=Ending(reason, f"Waiting for {' and '.join(str(found) for found in present)} to be deleted"),
-        writes=[
-            Delete(target(found.obj)) for found in present if found.obj is not None and not found.obj.deleting
-        ],
+        writes=[Delete(target(found.obj)) for found in present if found.obj is not None and not found.obj.deleting],
     )
 
 

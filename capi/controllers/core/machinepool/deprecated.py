@@ -75,7 +75,10 @@ def failure(seen: Scope) -> tuple[str, str]:
         return "", ""
     start = seen.pool.status.initialization
     if seen.infra.missing and start is not None and start.infrastructure_provisioned:
-        return INVALID_CONFIGURATION, f"MachinePool infrastructure resource {seen.infra} has been deleted after being ready"
+        return (
+            INVALID_CONFIGURATION,
+            f"MachinePool infrastructure resource {seen.infra} has been deleted after being ready",
+        )
     for found in (seen.bootstrap, seen.infra):
         if found.obj is not None:
             reason, message = contract.failure(found.obj)

@@ -199,7 +199,11 @@ def _of(machine: Machine, cluster: ClusterKey) -> bool:
 
 
 def _cluster_matters(old: Cluster, new: Cluster) -> bool:
-    return (old.metadata.uid, old.deleting, bool(old.spec.paused)) != (new.metadata.uid, new.deleting, bool(new.spec.paused))
+    return (old.metadata.uid, old.deleting, bool(old.spec.paused)) != (
+        new.metadata.uid,
+        new.deleting,
+        bool(new.spec.paused),
+    )
 
 
 def machine_matters(old: Machine, new: Machine) -> bool:

@@ -142,9 +142,7 @@ def counters_of(seen: Scope, facts: Sequence[MachineFacts], counted: NodeCount |
     """Of Machines if the infrastructure has objects for them, else what the infrastructure says."""
     old, infra = seen.pool.status, seen.infra.obj
     if infra is None and not seen.pool.deleting:
-        return Counters(
-            old.replicas, old.ready_replicas, old.available_replicas, old.up_to_date_replicas, old.versions
-        )
+        return Counters(old.replicas, old.ready_replicas, old.available_replicas, old.up_to_date_replicas, old.versions)
     reported = contract.replicas(infra) if infra is not None else None
     replicas = reported if reported is not None else old.replicas
     if seen.machine_kind or facts:
@@ -232,7 +230,9 @@ def _was(seen: Scope, type_: str) -> bool:
     start = seen.pool.status.initialization
     if start is None:
         return False
-    flag = start.infrastructure_provisioned if type_ == types.INFRASTRUCTURE_READY else start.bootstrap_data_secret_created
+    flag = (
+        start.infrastructure_provisioned if type_ == types.INFRASTRUCTURE_READY else start.bootstrap_data_secret_created
+    )
     return bool(flag)
 
 

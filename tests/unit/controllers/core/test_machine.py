@@ -8,7 +8,13 @@ import pytest
 
 from capi.api.core import annotations, labels
 from capi.api.core.conditions import NODE_HEALTHY, NODE_READY, REMOTE_CONNECTION_PROBE
-from capi.api.core.v1beta2 import MachineBootstrap, MachineInitialization, ReadinessGate
+from capi.api.core.v1beta2 import (
+    ClusterInitialization,
+    ClusterStatus,
+    MachineBootstrap,
+    MachineInitialization,
+    ReadinessGate,
+)
 from capi.controllers import owners
 from capi.controllers.core.machine.plan import plan
 from capi.controllers.core.machine.scope import Scope
@@ -27,6 +33,7 @@ from tests.unit.controllers.builders import (
     provider,
     ref,
     running,
+    with_status,
 )
 from tests.unit.controllers.core.passes import after, applies, brief, patches, said
 
@@ -134,9 +141,7 @@ def test_pool_machines_need_no_bootstrap_data() -> None:
 
 
 def test_a_config_that_made_its_secret_gives_its_name_to_the_machine() -> None:
-    config = provider(
-        "TestConfig", "b", status={"initialization": {"dataSecretCreated": True}, "dataSecretName": "s"}
-    )
+    config = provider("TestConfig", "b", status={"initialization": {"dataSecretCreated": True}, "dataSecretName": "s"})
     machine = alone(spec={"bootstrap": MachineBootstrap(config_ref=ref("TestConfig", "b"))})
     made = plan(a_scope(machine=machine, pool=None, bootstrap=found(config)), NOW)
     assert applies(made, "Machine")["p-0"].body["spec"]["bootstrap"] == {"dataSecretName": "s"}
@@ -205,17 +210,11 @@ def test_two_nodes_with_one_provider_id_are_nobodys() -> None:
 def test_nodes_are_not_inspected_before_the_cluster_is_ready(initialized: bool | None, text: str) -> None:
     cluster = a_cluster(ready=False)
     if initialized:
-        status = type(cluster.status)(initialization=type(a_cluster().status.initialization)(infrastructure_provisioned=True))  # type: ignore[misc]
-        cluster = after_status(cluster, status)
+        start = ClusterInitialization(infrastructure_provisioned=True)
+        cluster = with_status(cluster, ClusterStatus(initialization=start))
     made = plan(a_scope(cluster=cluster), NOW)
     assert brief(made, "NodeReady") == ("Unknown", "InspectionFailed")
     assert text in said(made, "NodeReady").message
-
-
-def after_status(obj: Any, status: Any) -> Any:
-    from tests.unit.controllers.builders import with_status
-
-    return with_status(obj, status)
 
 
 KNOWN = (condition(NODE_READY, "True"), condition(NODE_HEALTHY, "True"))
@@ -225,7 +224,9 @@ KNOWN = (condition(NODE_READY, "True"), condition(NODE_HEALTHY, "True"))
     ("known", "lost", "expected", "recheck"),
     [
         pytest.param((), None, ("Unknown", "ConnectionDown"), None, id="never known"),
-        pytest.param(KNOWN, timedelta(minutes=1), ("True", "NodeReady"), timedelta(minutes=4), id="believed for a while"),
+        pytest.param(
+            KNOWN, timedelta(minutes=1), ("True", "NodeReady"), timedelta(minutes=4), id="believed for a while"
+        ),
         pytest.param(KNOWN, timedelta(minutes=5), ("Unknown", "ConnectionDown"), None, id="not for ever"),
     ],
 )

@@ -48,9 +48,7 @@ def a_scope(count: int = 2, **changes: Any) -> Scope:
         "cluster": a_cluster(),
         "infra": found(infra_pool([f"x://p/{i}" for i in range(count)])),
         "infra_machines": [infra_machine(i) for i in range(count)],
-        "machines": [
-            a_machine(i, conditions=READY, status=running(i, node_info=node_info())) for i in range(count)
-        ],
+        "machines": [a_machine(i, conditions=READY, status=running(i, node_info=node_info())) for i in range(count)],
         "nodes": {f"x://p/{i}": a_node(i) for i in range(count)},
     }
     return Scope(**{**healthy, **changes})
@@ -174,7 +172,13 @@ def v1(seen: Scope, type_: str) -> Any:
 def test_the_config_s_own_reason_is_shown() -> None:
     waiting = v1(a_scope(pool=with_config(), bootstrap=config()), "BootstrapReady")
     assert (waiting.status, waiting.severity, waiting.reason) == ("False", "Info", "WaitingForDataSecret")
-    ready = {"type": "Ready", "status": "False", "reason": "Mine", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    ready = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Mine",
+        "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
     seen = a_scope(pool=with_config(), bootstrap=config(conditions=[ready]))
     assert v1(seen, "BootstrapReady").reason == "Mine"
     assert brief(plan(seen, NOW), "BootstrapConfigReady") == ("False", "Mine")
@@ -217,7 +221,9 @@ def test_the_list_of_instances(infra: Any, wanted: int, kept: Any) -> None:
     assert listed(seen) == kept
 
 
-@pytest.mark.parametrize(("was", "reason", "failure"), [(None, "ObjectDoesNotExist", ""), (True, "ObjectDeleted", "InvalidConfiguration")])
+@pytest.mark.parametrize(
+    ("was", "reason", "failure"), [(None, "ObjectDoesNotExist", ""), (True, "ObjectDeleted", "InvalidConfiguration")]
+)
 def test_missing_infrastructure(was: Any, reason: str, failure: str) -> None:
     before = MachinePoolStatus(
         initialization=MachinePoolInitialization(infrastructure_provisioned=was), replicas=2, ready_replicas=2
@@ -392,8 +398,16 @@ def test_counters_count_machines_by_their_conditions() -> None:
         a_machine(2, conditions=(condition("Ready", "False"), READY[2])),
     ]
     status = status_of(a_scope(3, machines=machines))
-    assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (3, 2, 1, 3)
-    assert status.versions == (StatusVersion(version="v1.34.0", replicas=1), StatusVersion(version="v1.35.0", replicas=2))
+    assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (
+        3,
+        2,
+        1,
+        3,
+    )
+    assert status.versions == (
+        StatusVersion(version="v1.34.0", replicas=1),
+        StatusVersion(version="v1.35.0", replicas=2),
+    )
 
 
 def test_machines_of_others_are_not_counted() -> None:
@@ -412,7 +426,12 @@ def test_counters_without_machines_are_the_provider_s(versions: Any, expected: A
     ids = [f"x://p/{i}" for i in range(3)]
     nodes = {f"x://p/{i}": a_node(i, version=v) for i, v in enumerate(versions)}
     status = status_of(plain(pool=a_pool(replicas=3), infra=found(infra_pool(ids, replicas=2, kind="")), nodes=nodes))
-    assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (2, 2, 2, 3)
+    assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (
+        2,
+        2,
+        2,
+        3,
+    )
     assert status.versions == tuple(StatusVersion(version=v, replicas=n) for v, n in expected)
 
 
