@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from capi.aio.clock import Clock
 from capi.kube.errors import ApiError, MethodNotAllowed, NotFound
 from capi.kube.types import GroupKind, Key, Object
-from capi.server.registry import binding, builtin, eviction, namespaces
+from capi.server.registry import binding, eviction, namespaces
 from capi.server.registry.admission import Admission
+from capi.server.registry.builtin import table
 from capi.server.registry.definitions import Definitions
 from capi.server.registry.deletes import Deleter
 from capi.server.registry.gc import GarbageCollector
@@ -40,7 +41,7 @@ class ApiRegistry:
 
     def __init__(self, store: Store, *, clock: Clock, admission: Sequence[Admission] = ()) -> None:
         self._store, self._clock = store, clock
-        self._catalog = Catalog(builtin.kinds())
+        self._catalog = Catalog(table.kinds())
         self._hub = WatchHub(store)
         self._definitions = Definitions(store, self._catalog, clock, self._hub.close)
         self._reader = Reader(store)

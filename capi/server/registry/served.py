@@ -12,9 +12,9 @@ import orjson
 from capi.kube import smd
 from capi.kube.errors import InternalError
 from capi.kube.types import GroupKind, Object, ResourceType
-from capi.server.registry import schema
 from capi.server.registry.builtin.rules import KindRules
 from capi.server.registry.interface import ResourceInfo
+from capi.server.registry.schema import compiled as schemas
 from capi.server.store.interface import Entry
 
 
@@ -43,8 +43,8 @@ class Served:
         self.storage_prefix = _prefix(storage)
 
     @cached_property
-    def compiled(self) -> schema.CompiledSchema | None:
-        return schema.compile(self.info.schema) if self.info.schema else None
+    def compiled(self) -> schemas.CompiledSchema | None:
+        return schemas.compile(self.info.schema) if self.info.schema else None
 
     @cached_property
     def merge_schema(self) -> smd.Schema:

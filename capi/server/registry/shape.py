@@ -7,7 +7,7 @@ from capi.kube.types import Object
 from capi.server.registry import refusals
 from capi.server.registry.admission import Admission
 from capi.server.registry.metadata import deduplicated_owners, normalised, warnings
-from capi.server.registry.schema import CompiledSchema
+from capi.server.registry.schema.compiled import CompiledSchema
 from capi.server.registry.target import Target
 
 

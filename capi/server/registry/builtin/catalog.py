@@ -33,7 +33,7 @@ class Catalog:
 @lru_cache(maxsize=1)
 def load() -> Catalog:
     """The catalogue; a few milliseconds at the first call."""
-    raw = orjson.loads(resources.files(__package__).joinpath("kinds.json").read_bytes())
+    raw = orjson.loads(resources.files("capi.server.registry.builtin").joinpath("kinds.json").read_bytes())
     definitions = _resolved(raw["definitions"])
     entries = [(_info(entry, definitions), entry["definition"]) for entry in raw["resources"]]
     return Catalog(

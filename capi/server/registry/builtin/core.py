@@ -30,7 +30,7 @@ def namespace_default(obj: Object) -> Object:
 
 
 def namespace_create(obj: Object) -> Object:
-    finalizers = list(section(obj, "spec").get("finalizers") or ())
+    finalizers: list[str] = list(section(obj, "spec").get("finalizers") or ())
     if "kubernetes" not in finalizers:
         finalizers.append("kubernetes")
     return {**obj, "spec": {**section(obj, "spec"), "finalizers": finalizers}, "status": {"phase": "Active"}}

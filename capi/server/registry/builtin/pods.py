@@ -126,7 +126,7 @@ def create(obj: Object) -> Object:
     spec = dict(section(obj, "spec"))
     spec.setdefault("priority", 0)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    tolerations = list(spec.get("tolerations") or ())
+    tolerations: list[Object] = list(spec.get("tolerations") or ())
     for key in _TAINTS_TOLERATED:
         if not any(_tolerates(t, key) for t in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})

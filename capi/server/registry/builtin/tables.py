@@ -178,13 +178,13 @@ def _ports(obj: Object, now: datetime) -> str:
 
 def _external_ip(obj: Object, now: datetime) -> str:
     spec = section(obj, "spec")
-    ips = list(spec.get("externalIPs") or ())
+    ips: list[str] = list(spec.get("externalIPs") or ())
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName") or "")
     if spec.get("type") == "LoadBalancer":
         ingress = elements(obj, "status", "loadBalancer", "ingress")
-        ips = [i.get("ip") or i.get("hostname") for i in ingress if i.get("ip") or i.get("hostname")] + ips
-        return ",".join(map(str, ips)) or "<pending>"
+        found = [str(i.get("ip") or i.get("hostname") or "") for i in ingress]
+        return ",".join([*filter(None, found), *ips]) or "<pending>"
     return ",".join(ips) or "<none>"
 
 
@@ -217,11 +217,16 @@ _BINDING = (
     Entry("Groups", _subjects("Group"), wide=True),
     Entry("ServiceAccounts", _subjects("ServiceAccount"), wide=True),
 )
-_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+_MODES: Mapping[Any, str] = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 
 
 def _access_modes(part: str) -> Cell:
-    return lambda obj, now: ",".join(_MODES.get(mode, mode) for mode in at(obj, part, "accessModes") or ())
+    return lambda obj, now: ",".join(str(_MODES.get(mode, mode)) for mode in at(obj, part, "accessModes") or ())
 
 
 def _phase(obj: Object, now: datetime) -> str:

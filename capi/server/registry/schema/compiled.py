@@ -21,6 +21,21 @@ _UNCHECKED = (
 )
 
 
+_KEPT = 512
+_compiled: dict[int, "CompiledSchema"] = {}
+"""By identity of the schema, which the value keeps alive: schemas of built-in kinds are shared by all servers of a process."""
+
+
+def compile(schema: Object) -> "CompiledSchema":
+    """A schema ready for use; one schema object is compiled once."""
+    found = _compiled.get(id(schema))
+    if found is None:
+        while len(_compiled) >= _KEPT:
+            del _compiled[next(iter(_compiled))]
+        found = _compiled[id(schema)] = CompiledSchema(schema)
+    return found
+
+
 class CompiledSchema:
     """What one OpenAPI v3 schema does to objects. Never changes its arguments; its parts are built at their first use."""
 

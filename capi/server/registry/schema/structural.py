@@ -227,7 +227,8 @@ def _junctors(schema: Object, path: str) -> Iterator[Cause]:
     for name in _JUNCTORS:
         if name == "anyOf" and schema.get(name) == _INT_OR_STRING:
             continue
-        for index, child in enumerate(schema.get(name) or ()):
+        children: list[Object] = schema.get(name) or []
+        for index, child in enumerate(children):
             skip = name == "allOf" and index == 0 and child.get("anyOf") == _INT_OR_STRING
             yield from _nested(
                 {k: v for k, v in child.items() if k != "anyOf"} if skip else child, f"{path}.{name}[{index}]"

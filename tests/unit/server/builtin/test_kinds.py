@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from capi.server.registry import builtin, schema
+from capi.server.registry.builtin import table
+from capi.server.registry.schema import compiled as schemas
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
-RULES = {(rules.info.type.group, rules.info.type.kind): rules for rules in builtin.kinds()}
+RULES = {(rules.info.type.group, rules.info.type.kind): rules for rules in table.kinds()}
 
 
 def rules(kind, group=""):
@@ -38,7 +39,7 @@ def a_deployment(**spec):
     return an_object("Deployment", "apps", spec={"selector": {"matchLabels": {"a": "b"}}, "template": template, **spec})
 
 
-@pytest.mark.parametrize("kind", builtin.kinds(), ids=lambda kind: str(kind.info.type.group_kind))
+@pytest.mark.parametrize("kind", table.kinds(), ids=lambda kind: str(kind.info.type.group_kind))
 def test_every_kind_prints_prunes_and_defaults(kind):
     info = kind.info
     obj = {"apiVersion": info.type.api_version, "kind": info.type.kind, "metadata": {"name": "a"}}
@@ -46,10 +47,10 @@ def test_every_kind_prints_prunes_and_defaults(kind):
     assert len(info.cells(new, NOW)) == len(info.columns)
     assert kind.default(new) == new
     kind.validate(new, None)
-    compiled = schema.compile(info.schema)
+    compiled = schemas.compile(info.schema)
     assert compiled.type_error(new) == ""
     assert compiled.prune(new)[1] == []
-    assert builtin.rules_for(info) is kind
+    assert table.rules_for(info) is kind
 
 
 def test_the_first_kinds_keep_no_status_of_their_creators():
@@ -194,7 +195,7 @@ def test_webhook_configurations_get_defaults_and_are_checked():
 
 
 def test_a_bad_quantity_or_type_is_told_like_a_decoder_does():
-    compiled = schema.compile(rules("Pod").info.schema)
+    compiled = schemas.compile(rules("Pod").info.schema)
     assert "quantities must match" in compiled.type_error(a_pod(overhead={"cpu": "x"}))
-    text = schema.compile(rules("ConfigMap").info.schema).type_error(an_object("ConfigMap", data={"a": 1}))
+    text = schemas.compile(rules("ConfigMap").info.schema).type_error(an_object("ConfigMap", data={"a": 1}))
     assert text == "json: cannot unmarshal number into Go struct field data of type string"

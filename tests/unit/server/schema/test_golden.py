@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from capi.server.registry import crd, schema
+from capi.server.registry import crd
+from capi.server.registry.schema import compiled as schemas
 from tests.unit.server.schema.widgets import SPEC, TEXT, an_object
 
 CASES = json.loads((Path(__file__).parent / "golden.json").read_text())
@@ -11,7 +12,7 @@ SCHEMA = an_object({"spec": SPEC, "status": an_object({"phase": TEXT})}, require
 
 
 def test_objects_are_pruned_defaulted_and_judged_as_kubernetes_does_it():
-    compiled = schema.compile(crd.with_object_meta(SCHEMA))
+    compiled = schemas.compile(crd.with_object_meta(SCHEMA))
     for case in CASES:
         pruned, unknown = compiled.prune(case["obj"])
         filled = compiled.default(pruned)

@@ -3,7 +3,8 @@
 from typing import Any
 
 from capi.kube.types import Object
-from capi.server.registry import crd, schema
+from capi.server.registry import crd
+from capi.server.registry.schema import compiled as schemas
 
 TEXT: Object = {"type": "string"}
 NUMBER: Object = {"type": "integer"}
@@ -55,8 +56,8 @@ def a_schema(spec: Object = SPEC, **more: Any) -> Object:
     return crd.with_object_meta(an_object({"spec": spec, "status": status}, required=["spec"], **more))
 
 
-def compiled(spec: Object = SPEC, **more: Any) -> schema.CompiledSchema:
-    return schema.compile(a_schema(spec, **more))
+def compiled(spec: Object = SPEC, **more: Any) -> schemas.CompiledSchema:
+    return schemas.compile(a_schema(spec, **more))
 
 
 def a_widget(spec: Any = None, **more: Any) -> Object:
