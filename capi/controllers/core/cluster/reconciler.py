@@ -29,8 +29,9 @@ class ClusterReconciler:
     kind: type[Cluster] = Cluster
     manager: ClassVar[str] = MANAGER
     finalizer: ClassVar[str | None] = finalizers.CLUSTER
-    spacing: ClassVar[timedelta] = timedelta(milliseconds=50)
-    """Least time between two passes of one Cluster, which is woken by everything that belongs to it."""
+    spacing: ClassVar[timedelta] = timedelta(milliseconds=200)
+    """Least time between two passes of one Cluster, which is woken by everything that belongs to it. It also leaves a
+    client that has just created a provider object time to write its status before the object gets an owner."""
 
     def __init__(self) -> None:
         self._lost: dict[Key, datetime] = {}

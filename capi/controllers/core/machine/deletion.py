@@ -15,10 +15,11 @@ import msgspec
 from capi import contract
 from capi.api.builtin import Node
 from capi.api.core import annotations
-from capi.api.core.conditions import MachineReason
+from capi.api.core.conditions import DELETING, MachineReason
 from capi.api.core.v1beta2 import MachineDeletionStatus
 from capi.controllers.core.machine.scope import Scope
 from capi.controllers.core.objects import Found
+from capi.kube import conditions
 from capi.kube.errors import CapiError
 from capi.runtime.plan import ClusterKey, Delete, Write, target
 
@@ -105,11 +106,15 @@ def _external(found: Found, reason: str, seen: Scope) -> Stage | None:
 
 
 def _node(seen: Scope, now: datetime) -> Stage | None:
-    """Delete the Node in the same pass as the finalizer: a failure keeps the finalizer, and the pass is repeated."""
-    if refusal(seen) or _timed_out(seen, now):
+    """Delete the Node in the same pass as the finalizer: a failure keeps the finalizer, and the pass is repeated.
+
+    The timeout ends waiting and failing; where the Node can be deleted, it is tried at least once.
+    """
+    if refusal(seen):
         return None
+    late = _timed_out(seen, now)
     if not seen.connected:
-        if not _node_known(seen):
+        if late or not _node_known(seen):
             return None
         return Stage(
             reason=MachineReason.DELETING_NODE,
@@ -118,12 +123,18 @@ def _node(seen: Scope, now: datetime) -> Stage | None:
             requeue_after=_time_left(seen, now),
         )
     node, cluster = node_of(seen), seen.cluster
-    if node is None or cluster is None:
+    if node is None or cluster is None or (late and _tried(seen)):
         return None
     delete = Delete(target(node, ClusterKey(cluster.namespace, cluster.name)))
     return Stage(
         reason=MachineReason.DELETING_NODE, message=f"Deleting Node {node.name}", writes=(delete,), finalized=True
     )
+
+
+def _tried(seen: Scope) -> bool:
+    """An earlier pass got as far as the Node; one that succeeded would have been the last."""
+    before = conditions.get(seen.machine.status.conditions, DELETING)
+    return before is not None and before.reason == MachineReason.DELETING_NODE
 
 
 _STEPS: tuple[_Step, ...] = (

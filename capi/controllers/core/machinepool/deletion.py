@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from capi.api.core.conditions import MachineReason
+from capi.api.core.conditions import DELETING, MachineReason
 from capi.controllers.core.machinepool.scope import Scope
 from capi.controllers.core.machinepool.status import Ending
+from capi.kube import conditions
 from capi.kube.errors import CapiError
 from capi.runtime.plan import ClusterKey, Delete, Write, target
 
@@ -68,10 +69,16 @@ def _externals(seen: Scope) -> Stage | None:
 
 
 def _nodes(seen: Scope, now: datetime) -> Stage:
-    """Delete the Nodes together with the finalizer: a failure keeps the finalizer, and the pass is repeated."""
+    """Delete the Nodes together with the finalizer: a failure keeps the finalizer, and the pass is repeated.
+
+    The timeout ends waiting and failing; where the Nodes can be deleted, it is tried at least once.
+    """
     cluster = seen.cluster
     done = Stage(ending=Ending(MachineReason.DELETION_COMPLETED, "Deletion completed"), finalized=True)
-    if cluster is None or cluster.deleting or not seen.pool.status.node_refs or _timed_out(seen, now):
+    if cluster is None or cluster.deleting or not seen.pool.status.node_refs:
+        return done
+    late = _timed_out(seen, now)
+    if late and (seen.nodes is None or _tried(seen)):
         return done
     if seen.nodes is None:
         return Stage(
@@ -88,6 +95,12 @@ def _nodes(seen: Scope, now: datetime) -> Stage:
         writes=[Delete(target(node, where)) for node in seen.retired],
         finalized=True,
     )
+
+
+def _tried(seen: Scope) -> bool:
+    """An earlier pass got as far as the Nodes; one that succeeded would have been the last."""
+    before = conditions.get(seen.pool.status.conditions, DELETING)
+    return before is not None and before.reason == MachineReason.DELETING_NODE
 
 
 def _time_left(seen: Scope, now: datetime) -> timedelta | None:

@@ -114,3 +114,12 @@ def test_the_timeout_ends_it() -> None:
     late = NOW + timedelta(seconds=10)
     assert plan(after_all(pool=limited(10), nodes=None, retired=[]), late).finalized
     assert not plan(after_all(pool=limited(0), nodes=None, retired=[]), late).finalized
+
+
+def test_the_timeout_ends_failing_attempts_but_not_the_first() -> None:
+    late = NOW + timedelta(seconds=11)
+    seen = after_all(pool=limited(10))
+    first = plan(seen, late)
+    assert deletes(first, "Node") == ["p-0"] and first.finalized
+    second = plan(replace(seen, pool=after(seen.pool, first)), late)
+    assert second.finalized and not second.writes
