@@ -1,8 +1,8 @@
 """One HTTP/1.1 connection: requests in order, answers in order, streams straight to the transport.
 
 A handler that can answer at once (`PromptHandler.begin`) is called without a task; otherwise one task runs at a time per
-connection, and pipelined requests wait behind it. A small answer is one write. A watch writes chunks to the transport; when
-the peer does not read for `Limits.write_seconds`, or lets `write_bytes` pile up, its sink refuses and the watch ends.
+connection, and pipelined requests wait behind it. A small answer is one write. A watch writes chunks to the transport; a
+peer that reads nothing for `Limits.write_seconds` is cut, and when it lets `write_bytes` pile up its sink refuses.
 """
 
 import asyncio
@@ -104,7 +104,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reading = self._serving = True
         self._half_closed = self._lingering = self._working = self._head_timed = False
-        self._full_since: float | None = None
+        self._full = False
+        self._unsent = 0
         self.deadline = 0.0
         """Loop time after which the listener's sweep calls `expired`."""
 
@@ -143,11 +144,11 @@ class Connection(asyncio.Protocol):
         self._owner.closed(self)
 
     def pause_writing(self) -> None:
-        self._full_since = self._loop.time()
+        self._full = True
 
     def resume_writing(self) -> None:
-        self._full_since = None
-        self._touch()
+        self._full = False
+        self._work()
 
     # listener → us
 
@@ -157,16 +158,18 @@ class Connection(asyncio.Protocol):
 
     def expired(self) -> None:
         """The deadline passed: an idle or unread connection is cut, a slow request refused."""
-        if self._current is not None or self._lingering or self._half_closed:
-            if self._lingering or (self._full_since is not None and self._sink is None):
-                self.transport.abort()
-            return
-        if self._reader.in_head or self._reader.in_body:
+        if self._stuck() or self._lingering or not (self._serving or self._unsent):
+            self.transport.abort()
+        elif not self._serving:  # closing, and the peer still reads
+            self.deadline = self._loop.time() + self._limits.write_seconds
+        elif self._current is not None or self._full or self._half_closed:
+            self._touch()
+        elif self._reader.in_head or self._reader.in_body:
             self._waiting.append(Refusal(408, "request timeout"))
             self._reader.ended = True
             self._work()
-            return
-        self.transport.close()
+        else:
+            self._close()
 
     def drain(self) -> None:
         """Finish what was asked, ask for no more."""
@@ -178,12 +181,13 @@ class Connection(asyncio.Protocol):
     # answering
 
     def _work(self) -> None:
-        """Answers waiting messages until one needs time. Not re-entrant: an answer at once returns to this loop."""
+        """Answers waiting messages until one needs time or the peer does not read. Not re-entrant: an answer given at once
+        returns to this loop."""
         if self._working:
             return
         self._working = True
         try:
-            while self._serving and self._current is None and self._waiting:
+            while self._waiting and self._serving and self._current is None and not self._full:
                 self._take(self._waiting.popleft())
         finally:
             self._working = False
@@ -202,7 +206,10 @@ class Connection(asyncio.Protocol):
             self._refuse(message)
             return
         self._current = message
-        outcome = self._owner.begin(message.request)
+        try:
+            outcome = self._owner.begin(message.request)
+        except Exception as error:
+            outcome = crashed(error)
         if isinstance(outcome, Response | Stream):
             self.answered(outcome)
         else:
@@ -246,13 +253,16 @@ class Connection(asyncio.Protocol):
         self._done(self._keeps_alive(message) and not message.http10)
 
     def too_far_behind(self) -> bool:
-        if self._full_since is None:
-            return False
-        late = self._loop.time() - self._full_since > self._limits.write_seconds
-        if late or self.transport.get_write_buffer_size() > self._limits.write_bytes:
+        if self._full and self.transport.get_write_buffer_size() > self._limits.write_bytes:
             self._loop.call_soon(self.transport.abort)  # what is queued would be read by nobody
             return True
         return False
+
+    def _stuck(self) -> bool:
+        """Whether the peer has read nothing, or less than was added, since the last look."""
+        size = self.transport.get_write_buffer_size() if self._full or not self._serving else 0
+        before, self._unsent = self._unsent, size
+        return 0 < before <= size
 
     def _keeps_alive(self, message: Incoming) -> bool:
         return message.keep_alive and not self._owner.draining and not (self._half_closed and not self._waiting)
@@ -285,6 +295,7 @@ class Connection(asyncio.Protocol):
     def _close(self) -> None:
         self._serving = False
         self._waiting.clear()
+        self.deadline = self._loop.time() + self._limits.linger_seconds
         self.transport.close()
 
     def _pace_reading(self) -> None:
@@ -297,7 +308,7 @@ class Connection(asyncio.Protocol):
         if self._lingering:
             return
         limits = self._limits
-        if self._current is not None:
+        if self._current is not None or self._full:
             seconds = limits.write_seconds
         elif self._reader.in_head:
             if self._head_timed:

@@ -35,7 +35,7 @@ class Limits:
     linger_seconds: float = 5.0
     """How long a refused sender may go on sending before it is cut; lets it read the answer."""
     write_seconds: float = 30.0
-    """How long an unread answer may stay above the transport's high-water mark."""
+    """How long a peer may go on without reading while more than the transport's high-water mark waits for it."""
     write_bytes: int = 256 * 1024 * 1024
     """Unread bytes after which a stream is dropped at once."""
     connections: int = 10_000

@@ -49,9 +49,13 @@ class PromptEcho(Echo):
     """The same at once, where nothing has to be awaited."""
 
     def begin(self, request: Request):
-        if request.path in ("/slow", "/boom", "/watch"):
+        if request.path in ("/slow", "/watch"):
             return self.handle(request)
         self.order.append(request.path)
+        if request.path == "/boom":
+            raise RuntimeError("boom")
+        if request.path == "/big":
+            return Response(200, b"x" * 4_000_000)
         return Response(200, orjson.dumps(seen(request)))
 
 

@@ -196,6 +196,33 @@ async def test_a_watcher_that_does_not_read_is_dropped(echo):
             await handler.tickers[0].stopped.wait()
 
 
+async def test_a_peer_that_does_not_read_its_answers_is_not_served_more_and_cut():
+    limits = Limits(write_seconds=0.1)
+    async with listening(PromptEcho(), limits) as (handler, listener), peer(listener.port) as p:
+        p.writer.transport.pause_reading()
+        await p.send(GET.format("/big") * 50)
+        await eventually(lambda: listener.connections == 0)
+    assert 0 < len(handler.order) < 10
+
+
+async def test_a_slow_reader_of_a_last_answer_gets_all_of_it():
+    limits = Limits(write_seconds=0.05, linger_seconds=0.05)
+    async with listening(PromptEcho(), limits) as (_, listener), peer(listener.port) as p:
+        await p.send("GET /big HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        _, headers = await p.head()
+        for _ in range(40):
+            await p.reader.readexactly(100_000)
+            await asyncio.sleep(0)
+        assert (int(headers["content-length"]), await p.rest()) == (4_000_000, b"")
+
+
+async def test_unread_answers_are_given_once_they_are_read():
+    async with listening(PromptEcho()) as (handler, listener), peer(listener.port) as p:
+        await p.send(GET.format("/big") * 20)
+        assert [len((await p.answer())[2]) for _ in range(20)] == [4_000_000] * 20
+    assert len(handler.order) == 20
+
+
 async def test_a_raising_handler_is_an_internal_error(echo, caplog):
     async with peer(echo[1].port) as p:
         await p.send(GET.format("/boom"))
