@@ -146,3 +146,32 @@ def test_any_other_difference_is_a_write(part: str) -> None:
         "entries": bare(live),
     }[part]
     assert smd.keep_times(live, new) is new
+
+
+def test_duplicates_that_end_or_begin_change_owners_as_a_whole() -> None:
+    twice = [{"name": "a", "value": 1}, {"name": "a", "value": 2}]
+    live = update(None, a_widget({"items": twice}), "x")
+    same = update(live, changed(live, items=[dict(item) for item in twice]), "y")
+    assert entries(same) == entries(live)
+    mended = update(live, changed(live, items=[{"name": "a", "value": 1}]), "y")
+    assert owned(mended, "y", "Update") == {
+        "f:spec": {"f:items": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:value": {}}}}
+    }
+    broken = update(mended, changed(mended, items=twice), "z")
+    assert owned(broken, "z", "Update") == {"f:spec": {"f:items": {'k:{"name":"a"}': {}}}}
+    other = update(live, changed(live, items=[twice[0], twice[0]]), "y")
+    assert owned(other, "y", "Update") == {"f:spec": {"f:items": {'k:{"name":"a"}': {}}}}
+
+
+def test_a_value_of_another_kind_is_modified_and_its_content_added() -> None:
+    live = update(None, a_widget({"free": {"p": 1}}), "x")
+    after = update(live, changed(live, free={"p": {"q": 1}}), "y")
+    assert owned(after, "y", "Update") == {"f:spec": {"f:free": {"f:p": {".": {}, "f:q": {}}}}}
+    back = update(after, changed(after, free={"p": 1}), "z")
+    assert owned(back, "z", "Update") == {"f:spec": {"f:free": {"f:p": {}}}}
+
+
+def test_a_map_over_null_is_added_member_by_member() -> None:
+    live = update(None, a_widget({"gmap": None, "size": 1}), "x")
+    after = update(live, changed(live, gmap={"a": "1"}), "y")
+    assert owned(after, "y", "Update") == {"f:spec": {"f:gmap": {"f:a": {}}}}
