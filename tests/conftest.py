@@ -1,5 +1,6 @@
 """Fixtures shared by all tiers, and the reasons why a tier is skipped."""
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests import real_apiserver
+
+
+asyncio.set_event_loop(None)  # else pytest-asyncio has 3.11 make a loop by policy, which nobody closes
 
 
 @pytest.fixture(scope="session")

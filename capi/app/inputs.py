@@ -74,14 +74,18 @@ def _unpack(document: object, source: str) -> list[Manifest]:
     return [Manifest(document, f"{source} ({document['kind']} {metadata['name']})")]
 
 
-async def apply(client: Client, manifests: Sequence[Manifest]) -> None:
-    """Check all, then apply all, by forced server-side apply as `capi-up`. Raises BadManifest; then nothing was applied."""
+async def check(client: Client, manifests: Sequence[Manifest]) -> None:
+    """Have the server check all of them without storing any. Raises BadManifest."""
     namespaces = {m.body["metadata"]["name"] for m in manifests if m.group_kind == GroupKind("", "Namespace")}
     later = {_defines(m) for m in manifests} - {None}
     for manifest in manifests:
         if manifest.group_kind in later or manifest.body["metadata"].get("namespace") in namespaces:
             continue  # can only be checked once the kind or the namespace exists
         await _apply_one(client, manifest, dry_run=True)
+
+
+async def apply(client: Client, manifests: Sequence[Manifest]) -> None:
+    """Forced server-side apply as `capi-up`, in order; `check` them first. Raises BadManifest."""
     for manifest in manifests:
         await _apply_one(client, manifest, dry_run=False)
 

@@ -1,11 +1,12 @@
-"""`capi up` and `capi manager`: settings in, exit code out; capi.app.run does the work."""
+"""`capi up` and `capi manager`: settings in, exit code out; capi.app does the work."""
 
 import logging
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 
-from capi.app import describe, run
+from capi.app import describe, manage, process
+from capi.app import up as app
 from capi.app.settings import ManagerSettings, UpSettings
 from capi.cli import draw, logs
 from capi.cli.errors import settings as errors
@@ -30,11 +31,11 @@ def up(settings: UpSettings) -> int:
                     continue
                 progress.result(draw.text(tree, color=draw.colored()))
 
-        return run.run(run.up(settings, progress, finish))
+        return process.run(app.up(settings, progress, finish))
 
 
 def manager(settings: ManagerSettings) -> int:
     """The exit code."""
     logs.to_stderr(logging.DEBUG if errors.debug else logging.INFO)
     with closing(display(sys.stdout, sys.stderr)) as progress:
-        return run.run(run.manager(settings, progress))
+        return process.run(manage.manager(settings, progress))

@@ -51,7 +51,9 @@ class World:
 
     async def apply(self, *objects: Object) -> None:
         """As a user: checked together, then applied."""
-        await inputs.apply(self.client, [inputs.Manifest(body, "test") for body in objects])
+        read = [inputs.Manifest(body, "test") for body in objects]
+        await inputs.check(self.client, read)
+        await inputs.apply(self.client, read)
 
     async def settle(self, patience: timedelta = timedelta(minutes=2)) -> None:
         """Let everything happen that happens without outside change: timers that are due soon included."""
