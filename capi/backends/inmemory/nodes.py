@@ -27,10 +27,10 @@ _HEALTHY = (
 
 
 def addresses(spec: InstanceSpec) -> tuple[Address, ...]:
-    """Host name and an address in 10.0.0.0/8 that the uid determines."""
+    """Host name, which resolves inside the cluster, and an address in 10.0.0.0/8 that the uid determines."""
     digest = hashlib.sha256(spec.uid.encode()).digest()
     ip = f"10.{digest[0]}.{digest[1]}.{1 + digest[2] % 254}"
-    return (Address("Hostname", spec.name), Address("InternalIP", ip), Address("ExternalIP", ip))
+    return (Address("Hostname", spec.name), Address("InternalIP", ip), Address("InternalDNS", spec.name))
 
 
 def node(spec: InstanceSpec, now: datetime) -> Object:
