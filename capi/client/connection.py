@@ -97,9 +97,9 @@ class Connection(asyncio.Protocol):
             self._fail(TransportError(f"the answer is not HTTP: {error}"))
             self.close()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
-        reason = str(error) if error is not None else "closed by the server"
+        reason = str(exc) if exc is not None else "closed by the server"
         kind = TransportError if self._answered else Dropped
         self._fail(kind(f"the connection was lost: {reason}"))
         self._on_lost(self)

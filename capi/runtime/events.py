@@ -15,7 +15,7 @@ from capi.aio.clock import Clock
 from capi.client.client import Client
 from capi.kube import times
 from capi.kube.errors import ApiError, TransportError
-from capi.kube.objects import AnyResource
+from capi.kube.objects import Resource
 from capi.kube.types import Object, ResourceType
 from capi.runtime.plan import Event
 
@@ -41,7 +41,7 @@ class EventRecorder:
         self._said: OrderedDict[tuple[str, ...], float] = OrderedDict()
         self._filled = asyncio.Event()
 
-    def record(self, component: str, obj: AnyResource, event: Event) -> None:
+    def record(self, component: str, obj: Resource, event: Event) -> None:
         """Say something about `obj` (or `event.about`) in the name of a controller. Never blocks."""
         about: Any = event.about or obj
         now = self._clock.monotonic()
