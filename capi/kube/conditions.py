@@ -33,7 +33,9 @@ def is_true(conditions: Iterable[Condition], type_: str) -> bool:
     return found is not None and found.status == "True"
 
 
-def merge(old: Iterable[Condition], new: Sequence[Condition], now: datetime, generation: int | None = None) -> tuple[Condition, ...]:
+def merge(
+    old: Iterable[Condition], new: Sequence[Condition], now: datetime, generation: int | None = None
+) -> tuple[Condition, ...]:
     """`new` with the times of `old` where the status did not change; order by the fixed table, then by name.
 
     A condition that already carries a transition time (mirrored from elsewhere) keeps it when its status changed.

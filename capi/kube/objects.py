@@ -15,7 +15,16 @@ import msgspec
 
 from capi.kube.types import Key, Object, ResourceType
 
-_ACRONYMS = {"id": "ID", "ip": "IP", "uid": "UID", "uuid": "UUID", "dns": "DNS", "ips": "IPs", "cidr": "CIDR", "cidrs": "CIDRs"}
+_ACRONYMS = {
+    "id": "ID",
+    "ip": "IP",
+    "uid": "UID",
+    "uuid": "UUID",
+    "dns": "DNS",
+    "ips": "IPs",
+    "cidr": "CIDR",
+    "cidrs": "CIDRs",
+}
 
 
 def wire_name(name: str) -> str:
