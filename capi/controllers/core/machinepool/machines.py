@@ -10,7 +10,6 @@ keeps its version while its Node is away, and is expected to have the template's
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import is_
 from typing import Any
 
 import msgspec
@@ -26,7 +25,7 @@ from capi.api.core.v1beta2 import (
     TemplateMeta,
 )
 from capi.controllers import owners
-from capi.controllers.core.machinepool.scope import InfraFacts, Scope, selector
+from capi.controllers.core.machinepool.scope import InfraFacts, Scope, Settled, selector
 from capi.kube.errors import ContractError
 from capi.kube.objects import ObjectMeta, Unstructured
 from capi.runtime.plan import Event, Write, apply
@@ -56,8 +55,13 @@ def machine_writes(seen: Scope) -> MachineWrites:
     by_infra = pairs(seen)
     memory, nodes = seen.memory, seen.nodes or {}
     maker = _Maker(seen.pool)
+    known_by_name, machine_of, node_of = memory.settled, by_infra.get, nodes.get
     for infra in seen.infra_machines:
-        machine = by_infra.get(infra.name)
+        name = infra.metadata.name
+        machine = machine_of(name)
+        known = known_by_name.get(name)
+        if known is not None and known.is_still(infra, machine, node_of(known.provider_id)):
+            continue
         if (machine is not None and machine.deleting) or (machine is None and infra.deleting):
             continue
         try:
@@ -65,14 +69,10 @@ def machine_writes(seen: Scope) -> MachineWrites:
         except ContractError as error:
             found.problems.append(error)
             continue
-        node = nodes.get(facts.provider_id) if facts.provider_id else None
+        node = node_of(facts.provider_id) if facts.provider_id else None
         version = memory.nodes(node).version if node is not None else ""
-        key = (infra, machine, version)
-        known = memory.settled.get(infra.name)
-        if known is not None and known[2] == version and all(map(is_, known[:2], key[:2])):
-            continue
         if _look(seen, maker.desired(infra, facts, machine, version), machine, found):
-            memory.settled[infra.name] = key
+            known_by_name[name] = Settled(infra, machine, node, facts.provider_id)
     if found.created:
         found.events.append(_created(found.created))
     return found
@@ -116,8 +116,10 @@ def pairs(seen: Scope) -> Mapping[str, Machine]:
         ref = machine.spec.infrastructure_ref
         if ref.kind != kind:
             continue
-        other = found.get(ref.name)
-        if other is None or (not owners.controlled_by(other, seen.pool) and owners.controlled_by(machine, seen.pool)):
+        other = found.setdefault(ref.name, machine)
+        if other is not machine and (
+            not owners.controlled_by(other, seen.pool) and owners.controlled_by(machine, seen.pool)
+        ):
             found[ref.name] = machine
     for machine in seen.strangers.values():
         ref = machine.spec.infrastructure_ref

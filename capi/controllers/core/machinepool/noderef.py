@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from capi.api.builtin import Node
 from capi.api.core.v1beta2 import Cluster, ObjectReference
 from capi.controllers.core.machinepool.scope import Scope
 from capi.controllers.core.nodes import pool_node_patch
@@ -35,27 +34,24 @@ def count(seen: Scope, provider_ids: Iterable[str], now: datetime) -> NodeCount 
     minimum = timedelta(seconds=seen.pool.spec.template.spec.min_ready_seconds or 0)
     refs, versions, waits = [], [], []
     ready = available = 0
+    remembered = seen.memory.nodes
     for provider_id in provider_ids:
         node = seen.nodes.get(provider_id)
         if node is None:
             continue
-        refs.append(reference(node))
-        facts = seen.memory.nodes(node)
+        facts = remembered(node)
+        refs.append(facts.reference)
         if facts.version:
             versions.append(facts.version)
         if not facts.ready:
             continue
         ready += 1
-        since = facts.ready_since or now
-        if since + minimum <= now:
+        due = facts.ready_since + minimum if minimum and facts.ready_since is not None else now
+        if due <= now:
             available += 1
         else:
-            waits.append(since + minimum)
+            waits.append(due)
     return NodeCount(tuple(refs), ready, available, tuple(versions), min(waits) if waits else None)
-
-
-def reference(node: Node) -> ObjectReference:
-    return ObjectReference(api_version="v1", kind="Node", name=node.name, uid=node.metadata.uid)
 
 
 def references(seen: Scope, counted: NodeCount | None, provider_ids: Sequence[str]) -> tuple[ObjectReference, ...]:

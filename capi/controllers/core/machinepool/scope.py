@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from capi import contract
 from capi.api.builtin import Node
 from capi.api.core import labels
 from capi.api.core.conditions import AVAILABLE, HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED, READY, UP_TO_DATE
-from capi.api.core.v1beta2 import Cluster, Machine, MachinePool, MachineTemplateSpec
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool, MachineTemplateSpec, ObjectReference
 from capi.controllers import owners
 from capi.controllers.core.objects import ABSENT, Found
 from capi.kube import names
@@ -32,6 +32,20 @@ class MachineFacts(NamedTuple):
     created: datetime | None
     deleting: bool
     remediating: bool
+    controller: str
+    """Uid of the controller; empty without one."""
+
+
+class Settled(NamedTuple):
+    """The very objects for which a Machine was found to be as wanted."""
+
+    infra: Unstructured
+    machine: Machine | None
+    node: Node | None
+    provider_id: str
+
+    def is_still(self, infra: Unstructured, machine: Machine | None, node: Node | None) -> bool:
+        return self.infra is infra and self.machine is machine and self.node is node
 
 
 class InfraFacts(NamedTuple):
@@ -47,6 +61,7 @@ class NodeFacts(NamedTuple):
     ready: bool
     ready_since: datetime | None
     version: str
+    reference: ObjectReference
 
 
 class Remembered(Generic[T, F]):
@@ -77,8 +92,8 @@ class Memory:
         self.machines: Remembered[Machine, MachineFacts] = Remembered(machine_facts)
         self.infra: Remembered[Unstructured, InfraFacts] = Remembered(infra_facts)
         self.nodes: Remembered[Node, NodeFacts] = Remembered(node_facts)
-        self.settled: dict[str, tuple[Any, ...]] = {}
-        """By name of the InfraMachine: the objects for which the Machine was found to be as wanted."""
+        self.settled: dict[str, Settled] = {}
+        """By name of the InfraMachine."""
         self._template: MachineTemplateSpec | None = None
 
     def begin(self, template: MachineTemplateSpec, live: int) -> None:
@@ -115,6 +130,17 @@ class Scope:
         return contract.infrastructure_machine_kind(self.infra.obj) if self.infra.obj is not None else ""
 
     @property
+    def own_facts(self) -> list[MachineFacts]:
+        """Facts of `own_machines`."""
+        remembered, uid, pool = self.memory.machines, self.pool.metadata.uid, self.pool
+        pairs = [(remembered(machine), machine) for machine in self.machines]
+        return [
+            facts
+            for facts, machine in pairs
+            if facts.controller == uid or not facts.controller or is_own(machine, pool)
+        ]
+
+    @property
     def own_machines(self) -> list[Machine]:
         """Machines that this pool controls, or may."""
         return [machine for machine in self.machines if is_own(machine, self.pool)]
@@ -147,6 +173,7 @@ def provider_ids(pool: MachinePool, infra: Found) -> tuple[str, ...]:
 def machine_facts(machine: Machine) -> MachineFacts:
     by_type = {c.type: c for c in machine.status.conditions}
     info, ref = machine.status.node_info, machine.status.node_ref
+    controller = machine.metadata.controller
     return MachineFacts(
         name=machine.name,
         ready=by_type.get(READY),
@@ -157,6 +184,7 @@ def machine_facts(machine: Machine) -> MachineFacts:
         created=machine.metadata.creation_timestamp,
         deleting=machine.deleting,
         remediating=_is(by_type, HEALTH_CHECK_SUCCEEDED, "False") and _is(by_type, OWNER_REMEDIATED, "False"),
+        controller=controller.uid if controller is not None else "",
     )
 
 
@@ -171,6 +199,7 @@ def node_facts(node: Node) -> NodeFacts:
         ready=found is not None and found.status == "True",
         ready_since=found.last_transition_time if found is not None else None,
         version=info.kubelet_version if info is not None else "",
+        reference=ObjectReference(api_version="v1", kind="Node", name=node.name, uid=node.metadata.uid),
     )
 
 

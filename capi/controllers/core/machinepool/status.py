@@ -63,7 +63,7 @@ def status_of(seen: Scope, ending: Ending | None, now: datetime) -> Observed:
     old = seen.pool.status
     ids = provider_ids(seen.pool, seen.infra)
     counted = noderef.count(seen, ids, now)
-    facts = [seen.memory.machines(machine) for machine in seen.own_machines]
+    facts = seen.own_facts
     counters = counters_of(seen, facts, counted)
     flags = flags_of(seen)
     refs = noderef.references(seen, counted, ids)
