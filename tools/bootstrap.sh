@@ -37,6 +37,6 @@ if ! [ -x "$uv" ]; then
 fi
 say "bootstrap: installing $lock into .venv"
 [ -x .venv/bin/python ] || "$uv" venv --quiet --python "$python" .venv
-VIRTUAL_ENV=$PWD/.venv "$uv" pip install --quiet --require-hashes -r "$lock"
+VIRTUAL_ENV=$PWD/.venv "$uv" pip install --quiet --compile-bytecode --require-hashes -r "$lock"
 VIRTUAL_ENV=$PWD/.venv "$uv" pip install --quiet --no-deps --build-constraints requirements-dev.lock --editable .
 printf '%s' "$sum" >".venv/.locked-$what"
