@@ -10,12 +10,12 @@ from typing import Any
 
 from capi.api.core import labels
 from capi.kube.errors import ContractError
-from capi.kube.objects import AnyResource, OwnerReference, Resource, Unstructured, to_wire
+from capi.kube.objects import OwnerReference, Resource, Unstructured, to_wire
 from capi.kube.types import Object
 from capi.runtime.plan import Apply, Patch, Target, Write, target
 
 
-def reference(owner: AnyResource, *, controller: bool = False) -> OwnerReference:
+def reference(owner: Resource | Unstructured, *, controller: bool = False) -> OwnerReference:
     """A reference to `owner`; a controller reference also blocks the owner's foreground deletion."""
     return OwnerReference(
         api_version=owner.resource.api_version,
@@ -27,13 +27,13 @@ def reference(owner: AnyResource, *, controller: bool = False) -> OwnerReference
     )
 
 
-def controlled_by(obj: AnyResource, owner: AnyResource) -> bool:
+def controlled_by(obj: Resource | Unstructured, owner: Resource | Unstructured) -> bool:
     """`owner` is the controller of `obj`, by uid."""
     ref = obj.metadata.controller
     return ref is not None and ref.uid == owner.metadata.uid
 
 
-def is_outlived(ref: OwnerReference, owner: AnyResource) -> bool:
+def is_outlived(ref: OwnerReference, owner: Resource | Unstructured) -> bool:
     """`ref` names `owner`'s predecessor: same group, kind and name, another uid."""
     return (
         ref.uid != owner.metadata.uid
@@ -43,7 +43,7 @@ def is_outlived(ref: OwnerReference, owner: AnyResource) -> bool:
     )
 
 
-def foreign_controller(obj: AnyResource, owner: AnyResource) -> OwnerReference | None:
+def foreign_controller(obj: Resource | Unstructured, owner: Resource | Unstructured) -> OwnerReference | None:
     """The controller of `obj` if that is neither `owner` nor a predecessor of it."""
     ref = obj.metadata.controller
     if ref is None or ref.uid == owner.metadata.uid or is_outlived(ref, owner):
@@ -51,7 +51,7 @@ def foreign_controller(obj: AnyResource, owner: AnyResource) -> OwnerReference |
     return ref
 
 
-def replace_outlived(obj: Resource | Unstructured, owner: AnyResource) -> Patch | None:
+def replace_outlived(obj: Resource | Unstructured, owner: Resource | Unstructured) -> Patch | None:
     """A patch that puts `owner` in the place of its predecessor as controller of `obj`; None if there is none."""
     refs = obj.metadata.owner_references
     if not any(is_outlived(ref, owner) for ref in refs):
@@ -90,7 +90,7 @@ def membership(cluster_name: str, *refs: OwnerReference) -> Object:
     return body
 
 
-def owned_fields(obj: AnyResource, manager: str, *path: str) -> dict[str, Any] | None:
+def owned_fields(obj: Resource | Unstructured, manager: str, *path: str) -> dict[str, Any] | None:
     """FieldsV1 below `path` that `manager` applied to `obj` (subresources aside); None if it owns nothing there."""
     for entry in obj.metadata.managed_fields:
         if entry.manager == manager and entry.operation == "Apply" and not entry.subresource:

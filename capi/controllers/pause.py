@@ -5,10 +5,10 @@ Upstream: util/paused, util/annotations.
 
 from capi.api.core import annotations
 from capi.api.core.v1beta2 import Cluster
-from capi.kube.objects import AnyResource
+from capi.kube.objects import Resource, Unstructured
 
 
-def causes(obj: AnyResource, cluster: Cluster | None) -> list[str]:
+def causes(obj: Resource | Unstructured, cluster: Cluster | None) -> list[str]:
     """Empty when nothing pauses `obj`; `cluster` is the Cluster it belongs to (itself, for a Cluster)."""
     found = []
     if cluster is not None and cluster.spec.paused:

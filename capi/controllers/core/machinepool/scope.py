@@ -14,9 +14,9 @@ from capi.controllers import owners
 from capi.controllers.core.objects import ABSENT, Found
 from capi.kube import names
 from capi.kube.conditions import Condition
-from capi.kube.objects import AnyResource, Unstructured
+from capi.kube.objects import Resource, Unstructured
 
-T = TypeVar("T", bound=AnyResource)
+T = TypeVar("T", bound=Resource | Unstructured)
 F = TypeVar("F")
 
 
