@@ -13,7 +13,7 @@ help: ## list the targets
 
 quickstart: ## the main job: a Cluster and a pool of 3 Machines, Running, in one process
 	@tools/bootstrap.sh run
-	@$(BIN)/capi up examples/quickstart.yaml --wait $(if $(ONCE),--once)
+	@$(BIN)/capi up examples/quickstart.yaml --wait $(if $(ONCE),--once --ephemeral,--data-dir .capi)
 
 test: dev ## all tests that this machine can run
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

@@ -2,7 +2,7 @@
 reads them. Times are timedeltas."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,8 +29,9 @@ class UpSettings:
     once: bool = False
     """End as soon as `wait` is satisfied (exit 0) or `timeout` is over (exit 1). Implies `wait`."""
     ephemeral: bool = False
-    """Keep everything in memory; the data directory holds only the kubeconfig and certificates and is removed at the end."""
-    data_dir: Path = field(default_factory=default_data_dir)
+    """Keep everything in memory; the data directory holds only the kubeconfig and certificates, which go at the end."""
+    data_dir: Path | None = None
+    """None = a temporary one if `ephemeral`, else `default_data_dir()`."""
     host: str = "127.0.0.1"
     """Address to serve on. Loopback by default: the admin kubeconfig is the only protection needed then."""
     port: int | None = None

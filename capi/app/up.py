@@ -6,16 +6,17 @@ kill -9, is safe too: what was acknowledged is on disk.
 
 import asyncio
 import shutil
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from capi.aio.clock import Clock, SystemClock
 from capi.app import embedded, inputs, waiting
-from capi.app.datadir import DataDir
+from capi.app.datadir import DataDir, DataDirError
 from capi.app.process import background, stop_signal
 from capi.app.progress import Progress
-from capi.app.settings import UpSettings
+from capi.app.settings import UpSettings, default_data_dir
 from capi.client.client import Client
 from capi.kube.errors import CapiError
 from capi.kube.messages import Handler
@@ -39,7 +40,7 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
     manifests = inputs.read(settings.files)
     stopped = stop_signal()
     async with AsyncExitStack() as stack:
-        data = DataDir(settings.data_dir)
+        data = DataDir(settings.data_dir or _usual_dir(settings, stack))
         fresh = _prepare(data, settings, stack)
         try:
             clock = SystemClock()
@@ -58,7 +59,7 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
                 f"not everything runs after {settings.timeout.total_seconds():g} s; --timeout gives it longer"
             )
         if not settings.once and not stopped.is_set():
-            progress.note(_how_to(data))
+            progress.note(_how_to(data, settings.ephemeral))
             await stopped.wait()
     return 1 if in_time is False else 0
 
@@ -92,11 +93,21 @@ async def _serve(
     return client
 
 
+def _usual_dir(settings: UpSettings, stack: AsyncExitStack) -> Path:
+    if settings.ephemeral:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="capi-")))
+    return default_data_dir()
+
+
 def _prepare(data: DataDir, settings: UpSettings, stack: AsyncExitStack) -> Sequence[Path]:
     """Make the data directory; the directories that were missing, innermost first. An ephemeral start removes its files."""
     missing = [path for path in (data.path, *data.path.parents) if not path.exists()]
     data.prepare()
     if settings.ephemeral:
+        if data.store.exists():
+            raise DataDirError(
+                f"data directory {data.path}: it holds the data of a lasting capi; --ephemeral needs another"
+            )
         stack.callback(_remove_dirs, missing)
         for name in ("kubeconfig", "pki", "port"):
             stack.callback(_remove, data.path / name)
@@ -177,8 +188,9 @@ def _key(manifest: inputs.Manifest) -> Key:
     return Key(metadata.get("namespace") or "default", metadata["name"])
 
 
-def _how_to(data: DataDir) -> str:
-    return f"kubectl: export KUBECONFIG={data.kubeconfig.absolute()}\nCtrl-C stops capi; what it keeps in {data.path} stays."
+def _how_to(data: DataDir, ephemeral: bool) -> str:
+    kept = "nothing is kept" if ephemeral else f"what it keeps in {data.path} stays"
+    return f"kubectl: export KUBECONFIG={data.kubeconfig.absolute()}\nCtrl-C stops capi; {kept}."
 
 
 async def _stop_manager(running: Manager, task: "asyncio.Task[None]") -> None:

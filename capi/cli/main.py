@@ -160,7 +160,7 @@ def _duration(text: str) -> timedelta:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from capi.app.settings import UpSettings, default_data_dir
+    from capi.app.settings import UpSettings
     from capi.cli import up
 
     return up.up(
@@ -169,7 +169,7 @@ def _up(options: argparse.Namespace) -> int:
             wait=options.wait or options.once,
             once=options.once,
             ephemeral=options.ephemeral,
-            data_dir=options.data_dir or default_data_dir(),
+            data_dir=options.data_dir,
             host=options.host,
             port=options.port,
             timeout=options.timeout,

@@ -82,6 +82,7 @@ def test_capi_up_checks_all_files_before_it_applies_any(tmp_path: Path, manifest
     for word in [*words, "input.yaml"]:
         assert word in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data").exists(), "nothing is left behind"
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,7 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
         done = capi("up", "--once", f"--data-dir={tmp_path / 'data'}", f"--port={port}", timeout=30)
     assert done.returncode not in (0, 1)
     assert str(port) in done.stderr and "--port" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "data").exists(), "nothing is left behind"
 
 
 @pytest.mark.parametrize("where", ["file", "parent"])
@@ -147,6 +149,15 @@ def test_a_data_directory_in_use_is_named(tmp_path: Path) -> None:
         done = capi("up", "--once", f"--data-dir={tmp_path / 'data'}", "--port=0", timeout=30)
         assert done.returncode not in (0, 1)
         assert str(tmp_path / "data") in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_ephemeral_start_does_not_touch_lasting_data(tmp_path: Path) -> None:
+    with running_up(tmp_path / "data"):
+        pass
+    before = sorted(path.name for path in (tmp_path / "data").rglob("*"))
+    done = capi("up", "--once", "--ephemeral", f"--data-dir={tmp_path / 'data'}", "--port=0", timeout=30)
+    assert done.returncode not in (0, 1) and str(tmp_path / "data") in done.stderr
+    assert sorted(path.name for path in (tmp_path / "data").rglob("*")) == before
 
 
 def test_the_manager_names_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
