@@ -9,7 +9,6 @@ import pytest
 
 from tests import real_apiserver
 
-
 asyncio.set_event_loop(None)  # else pytest-asyncio has 3.11 make a loop by policy, which nobody closes
 
 
