@@ -15,7 +15,8 @@ from capi.aio.clock import Clock
 from capi.backends.inmemory.backend import InMemoryBackend
 from capi.backends.inmemory.stores import FileStores, Stores
 from capi.backends.inmemory.workload import InProcessFirst, WorkloadClusters
-from capi.client import http, kubeconfig
+from capi.client import http
+from capi.client import kubeconfig as kubeconfigs
 from capi.client.transport import Transport
 from capi.controllers.controlplane.reconciler import DevControlPlaneReconciler
 from capi.controllers.core.cluster.reconciler import ClusterReconciler
@@ -66,8 +67,8 @@ def _files(directory: Path) -> FileStores:
 class HttpConnector:
     """Reaches workload clusters over the network by their kubeconfig."""
 
-    async def connect(self, cluster: ClusterKey, kubeconfig_: bytes) -> Transport:
-        return http.connect(kubeconfig.parse(kubeconfig_, source=f"Secret {cluster}-kubeconfig"))
+    async def connect(self, cluster: ClusterKey, kubeconfig: bytes) -> Transport:
+        return http.connect(kubeconfigs.parse(kubeconfig, source=f"Secret {cluster}-kubeconfig"))
 
 
 def reconcilers(infra: Infrastructure) -> dict[str, Reconciler[Any]]:

@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
             return False
         return self._current is not None or bool(self._waiting)
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         self._serving = False
         self._waiting.clear()
         if self._sink is not None:
