@@ -78,12 +78,19 @@ def autoscaler_bound(obj: Object, annotation: str) -> int | None:
 
 
 def autoscaler_causes(obj: Object) -> list[Cause]:
-    """The autoscaler's annotations must be numbers."""
-    return [
+    """The autoscaler's annotations must be numbers, the greatest not below the least: with other ones it stops serving all
+    pools, not only this."""
+    names = (annotations.AUTOSCALER_MIN_SIZE, annotations.AUTOSCALER_MAX_SIZE)
+    causes = [
         invalid(f"metadata.annotations[{name}]", at(obj, "metadata", "annotations", name), "must be a 32 bit integer")
-        for name in (annotations.AUTOSCALER_MIN_SIZE, annotations.AUTOSCALER_MAX_SIZE)
+        for name in names
         if at(obj, "metadata", "annotations", name) is not None and autoscaler_bound(obj, name) is None
     ]
+    low, high = (autoscaler_bound(obj, name) for name in names)
+    if low is not None and high is not None and high < low:
+        text = f"must not be less than {names[0]} ({low})"
+        causes.append(invalid(f"metadata.annotations[{names[1]}]", str(high), text))
+    return causes
 
 
 def template_metadata(obj: Object, *path: str) -> list[Cause]:
