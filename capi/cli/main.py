@@ -1,4 +1,4 @@
-"""The `capi` command: parses arguments, and hands them to the module of the command.
+"""The `capi` command: its commands and options; capi.cli.commands runs them.
 
 Commands import what they need when they run, so that the quick ones are quick. Data goes to standard output, everything
 said to people to standard error. Exit codes: capi.cli.errors.
@@ -11,90 +11,170 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from capi.cli import errors
+from capi.cli import commands, errors
+from capi.cli.arguments import Parser
+
+Run = Callable[[argparse.Namespace], int]
+
+_ABOUT = """\
+Cluster API's MachinePool Machines: a Kubernetes-compatible management API,
+its controllers and simulated machines in one process. kubectl does the rest."""
+_EXIT_CODES = """\
+exit codes:
+  0    done
+  1    not found, refused, or not in time
+  2    wrong arguments or a bad manifest
+  3    the surroundings: port, data directory, kubeconfig, connection
+  70   a fault of capi
+  130  interrupted
+
+examples:
+  capi up examples/quickstart.yaml --wait
+  capi describe cluster quickstart
+  capi COMMAND --help"""
+_UP = """\
+examples:
+  capi up                          serve until Ctrl-C; DIR keeps the state
+  capi up FILE --wait              apply a file, show how its pools come, stay up
+  capi up FILE --once --ephemeral  for CI: end when they run, keep nothing
+  export KUBECONFIG=DIR/kubeconfig
+  kubectl get machines             in another terminal"""
+_MANAGER = """\
+examples:
+  capi manifests --only crds | kubectl apply --server-side -f -
+  capi manager --kubeconfig ~/.kube/config"""
+_DESCRIBE = """\
+examples:
+  capi describe cluster quickstart --watch
+  capi describe cluster quickstart --no-grouping --show-conditions=all"""
+_GET = """\
+example:
+  capi get kubeconfig quickstart > workload.kubeconfig
+  kubectl --kubeconfig workload.kubeconfig get nodes"""
+_MANIFESTS = """\
+example:
+  capi manifests | kubectl apply --server-side -f -"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `capi` script; the exit code."""
     arguments = parser().parse_args(argv)
     errors.settings.debug = arguments.debug or bool(os.environ.get("CAPI_DEBUG"))
-    command: Callable[[argparse.Namespace], int] = arguments.command
+    command: Run | None = arguments.command
+    if command is None:
+        arguments.helps(sys.stderr)
+        return errors.USAGE
     return errors.reported(lambda: command(arguments))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """All commands and their options."""
-    root = argparse.ArgumentParser(
-        prog="capi",
-        description="Cluster API's MachinePool Machines: a management API, its controllers and simulated machines in one process.",
+    root = Parser(prog="capi", description=_ABOUT, epilog=_EXIT_CODES)
+    root.set_defaults(command=None, debug=False, helps=root.print_help)
+    root.add_argument(
+        "--version", action="store_const", dest="command", const=commands.version, help="print the version"
     )
-    root.set_defaults(debug=False)
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--debug", action="store_true", help="show tracebacks and all log lines ($CAPI_DEBUG)")
-    commands = root.add_subparsers(metavar="COMMAND", required=True)
-
-    def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        found = commands.add_parser(name, help=text[:1].lower() + text[1:], description=f"{text}.", parents=[common])
-        found.set_defaults(command=run)
-        return found
-
-    _up_options(add("up", _up, "Serve a management API, run the controllers, simulate the machines"))
-    _manager_options(add("manager", _manager, "Run the controllers against a Kubernetes API server"))
-    described = commands.add_parser("describe", help="show how far something is").add_subparsers(
-        metavar="KIND", required=True
-    )
-    _describe_options(described.add_parser("cluster", help="a Cluster, as a tree", parents=[common]))
-    got = commands.add_parser("get", help="get something of a cluster").add_subparsers(metavar="WHAT", required=True)
-    _get_options(got.add_parser("kubeconfig", help="the kubeconfig of a workload cluster", parents=[common]))
-    _manifests_options(add("manifests", _manifests, "Print what a Kubernetes cluster needs: CRDs, RBAC, Deployment"))
-    _output(add("version", _version, "Print the version"))
+    root.set_defaults(output=None)
+    _debug(root)
+    top = root.add_subparsers(title="commands", metavar="COMMAND")
+    up = _command(top, "up", commands.up, "Serve a management API, run the controllers, simulate the machines", _UP)
+    _up_options(up)
+    text = "Run the controllers against a Kubernetes API server"
+    _manager_options(_command(top, "manager", commands.manager, text, _MANAGER))
+    kinds = _group(top, "describe", "show how far something is", "KIND")
+    _describe_options(_command(kinds, "cluster", commands.describe, "Show a Cluster as a tree", _DESCRIBE))
+    things = _group(top, "get", "get something of a cluster", "WHAT")
+    text = "Print the kubeconfig of a workload cluster"
+    _get_options(_command(things, "kubeconfig", commands.get_kubeconfig, text, _GET))
+    text = "Print what a Kubernetes cluster needs: CRDs, RBAC, Deployment"
+    _manifests_options(_command(top, "manifests", commands.manifests, text, _MANIFESTS))
+    _output(_command(top, "version", commands.version, "Print the version"))
     return root
 
 
-def _up_options(up: argparse.ArgumentParser) -> None:
+def _command(among: "argparse._SubParsersAction[Parser]", name: str, run: Run, text: str, epilog: str = "") -> Parser:
+    found = among.add_parser(name, help=text[:1].lower() + text[1:], description=f"{text}.", epilog=epilog)
+    found.set_defaults(command=run)
+    _debug(found)
+    return found
+
+
+def _group(
+    among: "argparse._SubParsersAction[Parser]", name: str, text: str, metavar: str
+) -> "argparse._SubParsersAction[Parser]":
+    """A command that has commands; without one it shows its help."""
+    found = among.add_parser(name, help=text, description=text[:1].upper() + text[1:] + ".")
+    found.set_defaults(helps=found.print_help)
+    return found.add_subparsers(title="what", metavar=metavar)
+
+
+def _debug(command: Parser) -> None:
+    text = "show tracebacks and all log lines ($CAPI_DEBUG)"
+    command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=text)
+
+
+def _up_options(up: Parser) -> None:
     up.add_argument("files", nargs="*", type=Path, metavar="FILE", help="manifest to apply; - reads standard input")
+    up.rest = ("files", Path)
     up.add_argument("--wait", action="store_true", help="show progress until all pools run")
     up.add_argument("--once", action="store_true", help="stop as soon as all pools run; implies --wait")
     up.add_argument("--ephemeral", action="store_true", help="keep nothing: everything in memory")
     up.add_argument("--no-controllers", action="store_true", help="serve the API only")
-    up.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    up.add_argument("--port", type=_port, metavar="PORT", help="port; 0: a free one (default: that of the last start)")
+    up.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (%(default)s)")
+    up.add_argument(
+        "--port", type=_port, metavar="PORT", help="port; 0: a free one (that of the last start, else a free one)"
+    )
     up.add_argument(
         "--timeout", type=_duration, default=timedelta(minutes=5), metavar="TIME", help="how long --wait may take (5m)"
     )
     _data_dir(up)
 
 
-def _manager_options(manager: argparse.ArgumentParser) -> None:
-    _kubeconfig(manager, "default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
+def _manager_options(manager: Parser) -> None:
+    _kubeconfig(manager, "which API server ($KUBECONFIG, ~/.kube/config, or the pod's service account)")
     manager.add_argument(
         "--leader-elect",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="run only while holding the lease",
+        help="run only while holding the lease (yes)",
     )
-    manager.add_argument("--lease-namespace", default="capi-system", metavar="NAME", help="of the lease (%(default)s)")
-    manager.add_argument("--lease-name", default="capi-manager", metavar="NAME", help="of the lease (%(default)s)")
-    manager.add_argument("--health-host", default="127.0.0.1", metavar="HOST", help="of /healthz, /readyz, /metrics")
-    manager.add_argument("--health-port", type=_port, metavar="PORT", help="of /healthz, /readyz, /metrics (off)")
+    manager.add_argument(
+        "--lease-namespace", default="capi-system", metavar="NAME", help="namespace of the lease (%(default)s)"
+    )
+    manager.add_argument("--lease-name", default="capi-manager", metavar="NAME", help="name of the lease (%(default)s)")
+    manager.add_argument(
+        "--health-host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address of /healthz, /readyz, /metrics (%(default)s)",
+    )
+    manager.add_argument("--health-port", type=_port, metavar="PORT", help="port of them; 0: a free one (not served)")
     manager.add_argument(
         "--data-dir", type=Path, metavar="DIR", help="where in-memory workload clusters keep their state (in memory)"
     )
-    manager.add_argument("--workload-host", default="127.0.0.1", metavar="HOST", help="of in-memory workload clusters")
     manager.add_argument(
-        "--controller", action="append", default=[], metavar="NAME", help="run only this one; may be repeated (all)"
+        "--workload-host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address of in-memory workload clusters (%(default)s)",
+    )
+    manager.add_argument(
+        "--controller",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run only this one; may be given several times (all)",
     )
 
 
-def _describe_options(describe: argparse.ArgumentParser) -> None:
-    describe.set_defaults(command=_describe)
+def _describe_options(describe: Parser) -> None:
     describe.add_argument("name", metavar="NAME", help="name of the Cluster")
     describe.add_argument("-w", "--watch", action="store_true", help="show it again at every change, until Ctrl-C")
     describe.add_argument(
         "--grouping",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="fold Machines in equal states into one row",
+        help="fold Machines in equal states into one row (yes)",
     )
     describe.add_argument("--echo", action="store_true", help="show objects that only repeat their owner's state")
     describe.add_argument(
@@ -107,37 +187,44 @@ def _describe_options(describe: argparse.ArgumentParser) -> None:
     _where(describe)
 
 
-def _get_options(get: argparse.ArgumentParser) -> None:
-    get.set_defaults(command=_get_kubeconfig)
+def _get_options(get: Parser) -> None:
     get.add_argument("name", metavar="NAME", help="name of the Cluster")
     _where(get)
 
 
-def _manifests_options(manifests: argparse.ArgumentParser) -> None:
-    manifests.add_argument("--only", choices=("all", "crds", "rbac"), default="all", help="only this part")
-    manifests.add_argument("-n", "--namespace", default="capi-system", help="of the manager (%(default)s)")
-    manifests.add_argument("--image", help="of the manager (capi:VERSION)")
+def _manifests_options(manifests: Parser) -> None:
+    manifests.add_argument(
+        "--only", choices=("all", "crds", "rbac"), default="all", metavar="PART", help="crds or rbac: only these (all)"
+    )
+    manifests.add_argument(
+        "-n", "--namespace", default="capi-system", metavar="NAME", help="namespace of the manager (%(default)s)"
+    )
+    manifests.add_argument("--image", help="image of the manager (capi:VERSION)")
 
 
-def _where(command: argparse.ArgumentParser) -> None:
+def _where(command: Parser) -> None:
     """Options that say which API server is meant."""
-    command.add_argument("-n", "--namespace", default="", help="default: the context's, or default")
-    _kubeconfig(command, "default: $KUBECONFIG, that of a running `capi up`, ~/.kube/config")
+    command.add_argument(
+        "-n", "--namespace", default="", metavar="NAME", help="namespace (that of the context, else default)"
+    )
+    _kubeconfig(command, "which API server ($KUBECONFIG, that of `capi up`, ~/.kube/config)")
     _data_dir(command)
 
 
-def _kubeconfig(command: argparse.ArgumentParser, text: str) -> None:
+def _kubeconfig(command: Parser, text: str) -> None:
     command.add_argument("--kubeconfig", type=Path, metavar="FILE", help=text)
     command.add_argument("--context", metavar="NAME", help="context of the kubeconfig")
 
 
-def _data_dir(command: argparse.ArgumentParser) -> None:
+def _data_dir(command: Parser) -> None:
     text = "where `capi up` keeps its state ($CAPI_DATA_DIR, ~/.local/share/capi)"
     command.add_argument("--data-dir", type=Path, metavar="DIR", help=text)
 
 
-def _output(command: argparse.ArgumentParser) -> None:
-    command.add_argument("-o", "--output", choices=("json", "yaml"), help="data instead of text")
+def _output(command: Parser) -> None:
+    command.add_argument(
+        "-o", "--output", choices=("json", "yaml"), metavar="FORMAT", help="json or yaml: data instead of text"
+    )
 
 
 def _port(text: str) -> int:
@@ -155,77 +242,8 @@ def _duration(text: str) -> timedelta:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 90s, 5m or 1h30m") from error
     if found <= timedelta():
-        raise argparse.ArgumentTypeError("must be more than 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0; write 90s, 5m or 1h30m")
     return found
-
-
-def _up(options: argparse.Namespace) -> int:
-    from capi.app.settings import UpSettings
-    from capi.cli import up
-
-    return up.up(
-        UpSettings(
-            files=tuple(options.files),
-            wait=options.wait or options.once,
-            once=options.once,
-            ephemeral=options.ephemeral,
-            data_dir=options.data_dir,
-            host=options.host,
-            port=options.port,
-            timeout=options.timeout,
-            controllers=not options.no_controllers,
-        )
-    )
-
-
-def _manager(options: argparse.Namespace) -> int:
-    from capi.app.settings import ManagerSettings
-    from capi.cli import up
-
-    return up.manager(
-        ManagerSettings(
-            kubeconfig=options.kubeconfig,
-            context=options.context,
-            leader_elect=options.leader_elect,
-            lease_namespace=options.lease_namespace,
-            lease_name=options.lease_name,
-            health_host=options.health_host,
-            health_port=options.health_port,
-            data_dir=options.data_dir,
-            workload_host=options.workload_host,
-            controllers=tuple(options.controller),
-        )
-    )
-
-
-def _describe(options: argparse.Namespace) -> int:
-    from capi.app.tree import Options
-    from capi.cli import connect, describe
-
-    where = connect.Where(options.kubeconfig, options.context, options.data_dir, options.namespace)
-    shown = Options(grouping=options.grouping, echo=options.echo, conditions=options.show_conditions)
-    return describe.describe(where, options.name, shown, watch=options.watch, output=options.output)
-
-
-def _get_kubeconfig(options: argparse.Namespace) -> int:
-    from capi.cli import connect, get
-
-    where = connect.Where(options.kubeconfig, options.context, options.data_dir, options.namespace)
-    return get.kubeconfig(where, options.name)
-
-
-def _manifests(options: argparse.Namespace) -> int:
-    from capi.app import manifests
-
-    sys.stdout.write(manifests.render(options.only, namespace=options.namespace, image=options.image))
-    return 0
-
-
-def _version(options: argparse.Namespace) -> int:
-    from capi.cli import version
-
-    sys.stdout.write(version.text(options.output) + "\n")
-    return 0
 
 
 if __name__ == "__main__":
