@@ -35,7 +35,7 @@ examples:
 _UP = """\
 examples:
   capi up                          serve until Ctrl-C; DIR keeps the state
-  capi up FILE --wait              apply a file, show how its pools come, stay up
+  capi up FILE --wait              apply a file, wait for its pools, stay up
   capi up FILE --once --ephemeral  for CI: end when they run, keep nothing
   export KUBECONFIG=DIR/kubeconfig
   kubectl get machines             in another terminal"""
