@@ -4,13 +4,19 @@ Source: evanphx/json-patch v4. Its reading: replacing a missing member adds it; 
 adding below a missing parent, fail; negative list indexes count from the end.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import orjson
 
 from capi.kube.equal import same
 from capi.kube.errors import BadRequest, Invalid
 from capi.kube.types import Json, Object
 
+MAX_COPIED = 3 * 1024 * 1024
+"""Bytes of JSON that the copies of one patch may add together: each may double the object (AccumulatedCopySizeLimit)."""
+_INDEX = re.compile(r"-?[0-9]{1,9}")
 REFUSED = "the server rejected our request due to an error in our request"
 
 _Edit = Callable[[Any, str], Any]
@@ -19,10 +25,20 @@ _Edit = Callable[[Any, str], Any]
 
 def json_patch(target: Json, operations: Sequence[Object]) -> Any:
     """`target` after all operations. Raises Invalid if one cannot be done, BadRequest for what is no JSON patch."""
-    for operation in operations:
-        if not isinstance(operation, dict):
-            raise BadRequest("error decoding patch: json: cannot unmarshal into Go value of type jsonpatch.Operation")
-        target = _apply(target, operation)
+    copied = 0
+    try:
+        for operation in operations:
+            if not isinstance(operation, dict):
+                raise BadRequest(
+                    "error decoding patch: json: cannot unmarshal into Go value of type jsonpatch.Operation"
+                )
+            if operation.get("op") == "copy":
+                copied += len(orjson.dumps(_get(target, _pointer(operation.get("from")))))
+                if copied > MAX_COPIED:
+                    raise Invalid(f"the copies of the patch add more than {MAX_COPIED} bytes")
+            target = _apply(target, operation)
+    except (RecursionError, orjson.JSONEncodeError):
+        raise Invalid("the operations of the patch nest the object too deep") from None
     return target
 
 
@@ -82,10 +98,7 @@ def _child(container: Json, name: str) -> Any:
 
 def _index(name: str, last: int) -> int:
     """A list index of 0…last; negative ones count from `last`."""
-    try:
-        index = int(name)
-    except ValueError:
-        raise Invalid(REFUSED) from None
+    index = int(name) if _INDEX.fullmatch(name) else last + 1
     index = index + last + 1 if index < 0 else index
     if not 0 <= index <= last:
         raise Invalid(REFUSED)

@@ -61,3 +61,30 @@ def test_several_documents_and_empty_ones() -> None:
 def test_what_is_dumped_loads_to_the_same() -> None:
     value = {"a": "12:30", "b": ["no", "2026-01-01", "0x1", 1, 1.5, None, True], "c": {"d": "x\ny\n"}}
     assert yaml.load(yaml.dump(value)) == value
+
+
+def test_own_keys_win_over_merged_ones_and_earlier_merges_over_later_ones() -> None:
+    text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}"
+    assert yaml.load(text)["c"] == {"x": 3, "y": 1, "z": 2}
+
+
+@pytest.mark.parametrize("scalar", ["=", "<<"])
+def test_signs_with_a_meaning_as_keys_are_strings_as_values(scalar: str) -> None:
+    assert yaml.load(f"operator: {scalar}") == {"operator": scalar}
+
+
+def test_whole_numbers_beyond_64_bits_are_floats() -> None:
+    assert yaml.load("a: 99999999999999999999999999") == {"a": 1e26}
+
+
+@pytest.mark.parametrize("text", ["a: .inf", "a: .nan", "a: 1e400", "a: !!binary aGk=", "a: !!set {b}", "a: !other b"])
+def test_what_json_cannot_say_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match="line 1, column 4"):
+        yaml.load(text)
+
+
+def test_aliases_may_repeat_but_not_multiply() -> None:
+    assert yaml.load("a: &a [1]\nb: *a") == {"a": [1], "b": [1]}
+    steps = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 4)}]\n" for i in range(1, 30))
+    with pytest.raises(BadRequest, match="aliases"):
+        yaml.load("a0: &a0 [x]\n" + steps)

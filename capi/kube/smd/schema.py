@@ -128,12 +128,14 @@ _SET_ITEM = {
 }
 
 
+def _whole(value: Json) -> Json:
+    """A whole float as an integer, if it is one of 64 bits."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
+
+
 def canonical(value: Json) -> str:
     """JSON as Go writes it: no blanks, HTML characters escaped, whole floats as integers."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, dict):
-        value = {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in value.items()}
+    value = {k: _whole(v) for k, v in value.items()} if isinstance(value, dict) else _whole(value)
     text = orjson.dumps(value).decode()
     if "<" in text or ">" in text or "&" in text:
         text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -98,7 +98,6 @@ class ApiServer:
         target = targets.parse(request.path)
         if target is None:
             return self._path(request, user)
-        exchange.target = target
         verb = targets.verb_of(request, target)
         if verb is None:
             raise MethodNotAllowed()
@@ -109,6 +108,7 @@ class ApiServer:
         )
         if info is None:
             raise calls.unknown_resource(self._catalogs.current(), target)
+        exchange.target = target
         exchange.deprecation = info.deprecation_warning
         calls.check_path(info, target, verb)
         call = Call(request, user, target, verb, info, formats.choose(request.headers.get("accept", ""), verb))
@@ -165,6 +165,7 @@ class _Exchange:
     def __init__(self, server: ApiServer, request: Request, started: float) -> None:
         self._server, self._request, self._started = server, request, started
         self.target: Target | None = None
+        """What is served; paths that are not must not become labels of metrics."""
         self.verb = ""
         self.deprecation = ""
 

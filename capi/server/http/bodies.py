@@ -6,13 +6,13 @@ Protobuf bodies pass through `protobuf.decode`, which knows few messages yet and
 import json
 from typing import Any
 
-import orjson
-
+from capi.kube import json as kube_json
 from capi.kube import yaml
 from capi.kube.errors import BadRequest, UnsupportedMediaType
 from capi.kube.messages import Request
 from capi.kube.types import Json, Object, ResourceType
 from capi.server.http import formats, protobuf
+from capi.server.registry import forms
 
 _ACCEPTED = f"{formats.JSON}, {formats.YAML}"
 
@@ -52,9 +52,12 @@ def decode_options(request: Request) -> Object | None:
     if not request.body.strip():
         return None
     value = _decode(request)
-    if value is None or isinstance(value, dict):
-        return value or None
-    raise BadRequest(f"json: cannot unmarshal {_go_type(value)} into Go value of type v1.DeleteOptions")
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise BadRequest(f"json: cannot unmarshal {_go_type(value)} into Go value of type v1.DeleteOptions")
+    forms.check(forms.DeleteOptions, value, "v1")
+    return value or None
 
 
 def duplicates(body: bytes, content_type: str) -> list[str]:
@@ -73,26 +76,12 @@ def duplicates(body: bytes, content_type: str) -> list[str]:
     return _duplicate_paths(body) if seen else []
 
 
-def apply_body(body: bytes) -> bytes:
-    """JSON of an apply patch, which may be YAML. Raises BadRequest."""
-    if body.lstrip()[:1] == b"{":
-        try:
-            orjson.loads(body)
-            return body
-        except orjson.JSONDecodeError:
-            pass  # YAML's flow style
-    value = yaml.load(body)
-    if not isinstance(value, dict):
-        raise BadRequest(f"error decoding YAML: an apply patch must be an object, not {_go_type(value)}")
-    return orjson.dumps(value)
-
-
 def _decode(request: Request) -> Json:
     media = formats.media_type(request.headers.get("content-type", ""))
     if media == formats.JSON:
         try:
-            return orjson.loads(request.body)
-        except orjson.JSONDecodeError as error:
+            return kube_json.load(request.body)
+        except ValueError as error:
             raise BadRequest(_unrecognized("", f"json parse error: {error}")) from None
     if media == formats.YAML:
         return yaml.load(request.body)

@@ -17,6 +17,9 @@ Propagation = Literal["", "Background", "Foreground", "Orphan"]
 
 APPLY = "application/apply-patch+yaml"
 _MANAGER_LENGTH = 128
+_DIGITS = re.compile(r"[+-]?[0-9]+")
+_INTEGER_LENGTH = 40
+"""Digits that are certainly too many; Python itself refuses to read thousands."""
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\u00a1-\U0010ffff]")
 
 
@@ -152,7 +155,8 @@ def _integer(request: Request, name: str) -> int | None:
     text = request.option(name)
     if not text:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not _DIGITS.fullmatch(text):
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > _INTEGER_LENGTH or not -(2**63) <= int(text) < 2**63:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)

@@ -11,6 +11,7 @@ from capi.kube.messages import UserInfo
 from capi.kube.types import Object, ResourceType
 from capi.server.http.authn import Authenticator
 from capi.server.http.authz import Attributes, Authorizer, Decision
+from capi.server.registry import forms
 from capi.server.registry.interface import ResourceInfo
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
@@ -60,9 +61,8 @@ class Reviewer:
             "LocalSubjectAccessReview": self._access_of,
             "SelfSubjectRulesReview": self._rules,
         }
+        forms.check(forms.Review, body, info.type.version, info.type.kind)
         spec = body.get("spec") or {}
-        if not isinstance(spec, dict):
-            raise BadRequest("spec must be an object")
         status = answers[info.type.kind](spec, user)
         metadata = {"creationTimestamp": None, **(body.get("metadata") or {})}
         return {

@@ -98,10 +98,15 @@ class Verbs:
     async def _patch(self, call: Call) -> Response:
         patch_type = _patch_type(call)
         chosen = options.write_options(call.request, call.user, "PatchOptions", patch_type)
-        body = bodies.apply_body(call.request.body) if patch_type == options.APPLY else call.request.body
         target = call.target
         written = await self._registry.patch(
-            call.info, _namespace(call), target.name, patch_type, body, chosen, subresource=target.subresource
+            call.info,
+            _namespace(call),
+            target.name,
+            patch_type,
+            call.request.body,
+            chosen,
+            subresource=target.subresource,
         )
         return self._written(call, written, 201 if written.created else 200)
 

@@ -7,7 +7,7 @@ from capi.aio.clock import Clock
 from capi.kube import times
 from capi.kube.errors import Conflict, Invalid
 from capi.kube.types import Object
-from capi.server.registry import persist, refusals
+from capi.server.registry import forms, persist, refusals
 from capi.server.registry.eviction import SUCCESS
 from capi.server.registry.schema import causes
 from capi.server.registry.target import Outcome, Target
@@ -16,6 +16,7 @@ from capi.server.store.interface import Store
 
 def bind(target: Target, binding: Object, store: Store, clock: Clock) -> Outcome:
     """Binding: put the Pod on a node, once."""
+    forms.check(forms.Binding, binding, "v1")
     entry = store.head(target.table, target.key)
     if entry is None:
         raise refusals.not_found(target.served.type, target.name)

@@ -21,6 +21,8 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _KEPT_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))
 _POLICIES = ("", "Background", "Foreground", "Orphan")
 _DEFAULT_POD_GRACE = 30
+_MAX_GRACE = 10 * 366 * 86_400
+"""Longer ones end after the last representable year."""
 
 
 class Deleter:
@@ -130,7 +132,7 @@ def _grace_seconds(served: Served, current: Object, options: DeleteOptions) -> i
     if grace is None:
         grace = had if had is not None else spec.get("terminationGracePeriodSeconds")
     grace = _DEFAULT_POD_GRACE if grace is None else 1 if grace < 0 else grace
-    return int(grace if had is None else min(grace, had))
+    return int(min(grace, _MAX_GRACE if had is None else had))
 
 
 def _success(served: Served, key: Key, current: Object) -> Object:

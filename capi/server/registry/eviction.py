@@ -9,7 +9,7 @@ from capi.aio.clock import Clock
 from capi.kube import selectors, times
 from capi.kube.errors import BadRequest, Cause, TooManyRequests
 from capi.kube.types import Key, Object
-from capi.server.registry import refusals
+from capi.server.registry import forms, refusals
 from capi.server.registry.deletes import Deleter
 from capi.server.registry.interface import DeleteOptions
 from capi.server.registry.target import Outcome, Target
@@ -23,6 +23,7 @@ _RETRY_SECONDS = 10
 
 def evict(target: Target, eviction: Object, store: Store, deleter: Deleter, clock: Clock) -> Outcome:
     """policy/v1 Eviction: delete the Pod with its deleteOptions. Raises TooManyRequests when its budget is used up."""
+    forms.check(forms.Eviction, eviction, "v1")
     name = (eviction.get("metadata") or {}).get("name")
     if name and name != target.name:
         raise BadRequest(f"name in URL does not match name in Eviction object: {target.name} vs {name}")

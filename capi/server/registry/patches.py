@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from capi.kube import patch, yaml
+from capi.kube import json, patch, yaml
 from capi.kube.errors import BadRequest, Invalid, RequestEntityTooLarge, UnsupportedMediaType
 from capi.kube.types import Object
 from capi.server.registry.interface import PatchType
@@ -27,7 +27,7 @@ def patched(current: Object, patch_type: PatchType, body: bytes, *, schema: Obje
             raise RequestEntityTooLarge(
                 f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(parsed)}"
             )
-        return _object(patch.json_patch(current, parsed))
+        return _object(_bounded(patch.json_patch(current, parsed)))
     if not isinstance(parsed, dict):
         raise BadRequest(
             f"error decoding patch: json: cannot unmarshal {type(parsed).__name__} into Go value of type map[string]interface {{}}"
@@ -41,9 +41,18 @@ def patched(current: Object, patch_type: PatchType, body: bytes, *, schema: Obje
 
 def _json(body: bytes) -> Any:
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        return json.load(body)
+    except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from None
+
+
+def _bounded(result: Any) -> Any:
+    """Operations may nest what the objects and the patch alone do not."""
+    try:
+        json.check_depth(result)
+    except ValueError as error:
+        raise Invalid(f"the patched object is {error}") from None
+    return result
 
 
 def _object(result: Any) -> Object:
@@ -55,12 +64,14 @@ def _object(result: Any) -> Object:
 def parse_apply(body: bytes) -> Object:
     """An apply configuration: JSON, or else YAML. Raises BadRequest."""
     try:
-        config = orjson.loads(body)
+        config = json.load(body)
     except orjson.JSONDecodeError:
         try:
             config = yaml.load(body)
         except BadRequest as error:
             raise BadRequest(f"error decoding YAML: {error.message}") from error
+    except ValueError as error:
+        raise BadRequest(f"error decoding patch: {error}") from None
     if not isinstance(config, dict):
         raise BadRequest("error decoding YAML: the apply configuration is not an object")
     return config

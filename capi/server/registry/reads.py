@@ -30,6 +30,8 @@ def parse_revision(text: str) -> int:
     """A resourceVersion option; "" is 0. Raises ValueError."""
     if text and not (text.isascii() and text.isdigit()):
         raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    if len(text) > 20 or (text and int(text) >= 2**64):
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
     return int(text or 0)
 
 

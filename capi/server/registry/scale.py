@@ -8,7 +8,7 @@ from typing import Any
 from capi.kube import selectors
 from capi.kube.errors import BadRequest, InternalError, MethodNotAllowed
 from capi.kube.types import Json, Object, ResourceType
-from capi.server.registry import refusals
+from capi.server.registry import forms, refusals
 from capi.server.registry.interface import ScalePaths
 from capi.server.registry.schema import causes
 
@@ -38,10 +38,8 @@ def put(obj: Object, scale: Object, paths: ScalePaths | None) -> Object:
     """`obj` with the replicas of `scale`. Raises Invalid or BadRequest for replicas that are none."""
     if paths is None:
         raise MethodNotAllowed()
-    spec = scale.get("spec") or {}
-    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
-    if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas must be an integer')
+    forms.check(forms.Scale, scale, "v1")
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:
         cause = causes.invalid("spec.replicas", replicas, "should be a non-negative integer")
         raise refusals.invalid(
@@ -55,6 +53,8 @@ def put(obj: Object, scale: Object, paths: ScalePaths | None) -> Object:
 def _with(obj: Json, names: list[str], value: int) -> Any:
     if not names:
         return value
+    if obj is not None and not isinstance(obj, dict):
+        raise BadRequest(f"the replicas cannot be set: the parent of {names[0]} is not an object")
     return {**(obj or {}), names[0]: _with((obj or {}).get(names[0]), names[1:], value)}
 
 

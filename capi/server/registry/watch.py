@@ -28,6 +28,8 @@ BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
 """So long before its timeout a watch sends a last bookmark."""
 _MIN_TIMEOUT, _MAX_TIMEOUT = 1_800, 3_600
+_LONGEST = 366 * 86_400
+"""Timers take no more than this; clients that ask for more mean "for ever"."""
 _CHUNK = 128
 """Initial events per write to the sink."""
 _END_OF_INITIAL = {"k8s.io/initial-events-end": "true"}
@@ -231,7 +233,7 @@ class Watch:
         if self._sink is None:
             return
         loop = asyncio.get_running_loop()
-        limit = self._options.timeout_seconds or random.randint(_MIN_TIMEOUT, _MAX_TIMEOUT)
+        limit = min(self._options.timeout_seconds or random.randint(_MIN_TIMEOUT, _MAX_TIMEOUT), _LONGEST)
         self._timers.append(loop.call_later(limit, self.end))
         if self._options.allow_bookmarks:
             if limit > _LAST_BOOKMARK_SECONDS:

@@ -12,7 +12,7 @@ from typing import Any
 from capi.kube import jsonpath, validation
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.schema import causes, compiled, structural
+from capi.server.registry.schema import causes, compiled, form, structural
 
 _API_APPROVED = "api-approved.kubernetes.io"
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -120,6 +120,9 @@ def _schema(version: Object, path: str, unchanged: bool) -> Iterator[Cause]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not isinstance(schema, dict):
         yield causes.required(path)
+        return
+    if text := form.wrong(schema):
+        yield causes.invalid(path, "", text)
         return
     wrong = structural.validate(schema, path)
     yield from wrong

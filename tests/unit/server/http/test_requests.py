@@ -2,7 +2,6 @@
 
 import base64
 
-import orjson
 import pytest
 
 from capi.kube.errors import BadRequest, Invalid, NotAcceptable, UnsupportedMediaType
@@ -199,13 +198,6 @@ def test_repeated_keys_are_found_with_their_paths():
     body = b'{"data":{"a":"1","a":"2"},"list":[{"x":1,"x":2}],"data2":{"a":1}}'
     assert bodies.duplicates(body, "application/json") == ["data.a", "list[0].x"]
     assert bodies.duplicates(b'{"a":{"b":1}}', "") == []
-
-
-def test_apply_bodies_may_be_yaml():
-    assert bodies.apply_body(b' {"a":1}') == b' {"a":1}'
-    assert orjson.loads(bodies.apply_body(b"{a: 1, b: [x]}")) == {"a": 1, "b": ["x"]}
-    with pytest.raises(BadRequest):
-        bodies.apply_body(b"- a")
 
 
 def field(number: int, value: bytes) -> bytes:
