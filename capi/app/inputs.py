@@ -6,6 +6,7 @@ Nothing is applied unless everything passed the server's own checks (a dry run),
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import orjson
@@ -18,6 +19,8 @@ from capi.kube.errors import ApiError, BadRequest, CapiError, NotFound
 from capi.kube.types import GroupKind, Object, ResourceType
 
 MANAGER = "capi-up"
+LIMIT = 16 * 2**20
+"""Bytes of one file: YAML of more takes minutes and gigabytes, and cannot be interrupted."""
 
 
 class BadManifest(CapiError):
@@ -43,12 +46,8 @@ def read(files: Sequence[Path]) -> list[Manifest]:
 
 
 def _read_one(file: Path) -> list[Manifest]:
-    name = "standard input" if file == STDIN else str(file)
-    try:
-        text = sys.stdin.read() if file == STDIN else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadManifest(f"{name}: {reason}") from error
+    name = named(file)
+    text = _text(file, name)
     try:
         documents = yaml.load_all(text)
     except BadRequest as error:
@@ -56,6 +55,31 @@ def _read_one(file: Path) -> list[Manifest]:
     if not documents:
         raise BadManifest(f"{name}: there is no object in it")
     return [m for number, document in enumerate(documents, 1) for m in _unpack(document, f"{name}, document {number}")]
+
+
+def named(file: Path) -> str:
+    """A file in words."""
+    return "standard input" if file == STDIN else str(file)
+
+
+def _text(file: Path, name: str) -> str:
+    data = _bytes(file, name)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadManifest(f"{name}: not text in UTF-8: byte 0x{data[error.start]:02x} in line {line}") from error
+
+
+def _bytes(file: Path, name: str) -> bytes:
+    try:
+        with sys.stdin.buffer if file == STDIN else file.open("rb") as opened:
+            data = opened.read(LIMIT + 1)
+    except OSError as error:
+        raise BadManifest(f"{name}: {error.strerror}") from error
+    if len(data) > LIMIT:
+        raise BadManifest(f"{name}: more than {LIMIT // 2**20} MiB; split it into several files")
+    return data
 
 
 def _unpack(document: object, source: str) -> list[Manifest]:
@@ -124,6 +148,24 @@ async def resolve(client: Client, api_version: str, kind: str) -> ResourceType:
     for found in resources:
         if found["kind"] == kind and "/" not in found["name"]:
             return ResourceType(group, version, kind, found["name"], bool(found["namespaced"]))
+    if meant := get_close_matches(kind, {str(found["kind"]) for found in resources}, n=1):
+        raise NotFound(f'no kind "{kind}" in apiVersion "{api_version}" is served here; did you mean {meant[0]}?')
+    if served := await _versions(client, group, kind):
+        raise NotFound(f'kind "{kind}" is served in {", ".join(served)} here, not in apiVersion "{api_version}"')
     raise NotFound(
         f'no kind "{kind}" in apiVersion "{api_version}" is served here; check both, or apply its CustomResourceDefinition first'
     )
+
+
+async def _versions(client: Client, group: str, kind: str) -> list[str]:
+    """In which other versions of its group a kind is served."""
+    try:
+        versions = parse(await client.send("GET", f"/apis/{group}")).get("versions") or [] if group else []
+    except NotFound:
+        return []
+    served = []
+    for version in versions:
+        answer = parse(await client.send("GET", f"/apis/{version['groupVersion']}"))
+        if any(found["kind"] == kind for found in answer.get("resources") or []):
+            served.append(str(version["groupVersion"]))
+    return served

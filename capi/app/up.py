@@ -5,6 +5,7 @@ kill -9, is safe too: what was acknowledged is on disk.
 """
 
 import asyncio
+import shlex
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from capi.aio.clock import Clock, SystemClock
+from capi.api.core.v1beta2 import Cluster, MachinePool
 from capi.app import embedded, inputs, waiting
 from capi.app.datadir import DataDir, DataDirError
 from capi.app.process import background, stop_signal
@@ -20,6 +22,7 @@ from capi.app.settings import UpSettings, default_data_dir
 from capi.client.client import Client
 from capi.kube.errors import CapiError
 from capi.kube.messages import Handler
+from capi.kube.objects import Resource
 from capi.kube.types import Key
 from capi.runtime.manager import Manager
 from capi.server.http.listener import Listener, ListenError, serve
@@ -28,6 +31,7 @@ from capi.server.store.interface import Store
 from capi.server.store.memory import MemoryStore
 from capi.server.store.sqlite import SqliteStore
 
+INTERRUPTED = 130
 DRAIN = 2.0
 """Seconds that open requests get when the server stops; watches are ended at once."""
 
@@ -36,7 +40,10 @@ Finish = Callable[[Client, Sequence[Key]], Awaitable[None]]
 
 
 async def up(settings: UpSettings, progress: Progress, finish: Finish | None = None) -> int:
-    """Exit code: 0, or 1 when `wait` ran out of time. Raises CapiError for what the user can mend; nothing is left then."""
+    """Exit code: 0; 1 when `wait` ran out of time; 130 when a signal came before `once` was satisfied.
+
+    Raises CapiError for what the user can mend; nothing is left then.
+    """
     manifests = inputs.read(settings.files)
     stopped = stop_signal()
     async with AsyncExitStack() as stack:
@@ -45,15 +52,15 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
         try:
             clock = SystemClock()
             client = await _serve(settings, data, manifests, clock, progress, stack)
-        except CapiError:
+        except (CapiError, OSError):
             stack.callback(_remove_fresh, data, fresh)  # nobody has been served yet: leave nothing behind
             raise
         if manifests:
             await inputs.apply(client, manifests)
-            progress.step(f"applied {len(manifests)} objects of {', '.join(str(file) for file in settings.files)}")
+            progress.step(f"applied {len(manifests)} objects of {', '.join(map(inputs.named, settings.files))}")
         in_time = await _wait(settings, client, clock, manifests, progress, stopped)
         if in_time is not None and finish is not None:
-            await finish(client, [_key(m) for m in manifests if m.body["kind"] == "Cluster"])
+            await finish(client, _keys(manifests, Cluster))
         if in_time is False:
             progress.note(
                 f"not everything runs after {settings.timeout.total_seconds():g} s; --timeout gives it longer"
@@ -61,6 +68,8 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
         if not settings.once and not stopped.is_set():
             progress.note(_how_to(data, settings.ephemeral))
             await stopped.wait()
+    if settings.once and in_time is None:
+        return INTERRUPTED
     return 1 if in_time is False else 0
 
 
@@ -170,9 +179,9 @@ async def _wait(
     """Whether everything runs; None if it was not asked for, or a signal came first."""
     if not (settings.wait or settings.once):
         return None
-    pools = [_key(m) for m in manifests if m.body["kind"] == "MachinePool"] if manifests else None
+    wanted = waiting.Wanted(_keys(manifests, MachinePool), _keys(manifests, Cluster)) if manifests else waiting.Wanted()
     timeout = settings.timeout.total_seconds()
-    running = asyncio.ensure_future(waiting.until_running(client, clock, pools, progress, timeout))
+    running = asyncio.ensure_future(waiting.until_running(client, clock, wanted, progress, timeout))
     stopping = asyncio.ensure_future(stopped.wait())
     try:
         await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -183,6 +192,10 @@ async def _wait(
         await asyncio.wait((running, stopping))
 
 
+def _keys(manifests: Sequence[inputs.Manifest], kind: type[Resource]) -> list[Key]:
+    return [_key(m) for m in manifests if m.group_kind == kind.resource.group_kind]
+
+
 def _key(manifest: inputs.Manifest) -> Key:
     metadata = manifest.body["metadata"]
     return Key(metadata.get("namespace") or "default", metadata["name"])
@@ -190,7 +203,10 @@ def _key(manifest: inputs.Manifest) -> Key:
 
 def _how_to(data: DataDir, ephemeral: bool) -> str:
     kept = "nothing is kept" if ephemeral else f"what it keeps in {data.path} stays"
-    return f"kubectl: export KUBECONFIG={data.kubeconfig.absolute()}\nCtrl-C stops capi; {kept}."
+    return (
+        f"In another terminal:  export KUBECONFIG={shlex.quote(str(data.kubeconfig.absolute()))}\n"
+        f"                      kubectl get machines\nCtrl-C stops capi; {kept}."
+    )
 
 
 async def _stop_manager(running: Manager, task: "asyncio.Task[None]") -> None:

@@ -3,29 +3,37 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from capi.aio.clock import Clock
-from capi.api.core.v1beta2 import Machine, MachinePool
+from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.app.progress import PoolProgress, Progress
 from capi.client.client import Client
 from capi.kube.errors import ApiError, TransportError
 from capi.kube.types import Key
 
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is waited for; None means all there are."""
+
+    pools: Sequence[Key] | None = None
+    clusters: Sequence[Key] | None = None
+
+
 QUIET = 0.1
 """Seconds between two snapshots, at least: pools of thousands change thousands of times."""
 
 
-async def until_running(
-    client: Client, clock: Clock, pools: Sequence[Key] | None, progress: Progress, timeout: float
-) -> bool:
-    """True once all `pools` (None: all there are) run as desired; False after `timeout` seconds. Reports as it goes."""
+async def until_running(client: Client, clock: Clock, wanted: "Wanted", progress: Progress, timeout: float) -> bool:
+    """True once all that is `wanted` runs as desired; False after `timeout` seconds. Reports as it goes."""
     changed = asyncio.Event()
     changed.set()
     async with asyncio.TaskGroup() as group:
-        watches = [group.create_task(_watch(client, kind, changed.set)) for kind in (MachinePool, Machine)]
+        watches = [group.create_task(_watch(client, kind, changed.set)) for kind in (Cluster, MachinePool, Machine)]
         try:
             async with asyncio.timeout(timeout):
-                return await _settled(client, clock, pools, progress, changed)
+                return await _settled(client, clock, wanted, progress, changed)
         except TimeoutError:
             return False
         finally:
@@ -33,17 +41,30 @@ async def until_running(
                 watch.cancel()
 
 
-async def _settled(
-    client: Client, clock: Clock, pools: Sequence[Key] | None, progress: Progress, changed: asyncio.Event
-) -> bool:
+async def _settled(client: Client, clock: Clock, wanted: "Wanted", progress: Progress, changed: asyncio.Event) -> bool:
     while True:
         await changed.wait()
         changed.clear()
-        now = await snapshot(client, pools)
+        now = await snapshot(client, wanted.pools)
         progress.pools(now)
-        if all(pool.done for pool in now) and (pools is None or len(now) == len(pools)):
+        there = wanted.pools is None or len(now) == len(wanted.pools)
+        if there and all(pool.done for pool in now) and await _clusters_agree(client, wanted.clusters, now):
             return True
         await clock.sleep(QUIET)
+
+
+async def _clusters_agree(client: Client, wanted: Sequence[Key] | None, pools: Sequence[PoolProgress]) -> bool:
+    """Whether Clusters are available and count the Machines of `pools`: what is shown next must not say otherwise."""
+    found = {cluster.key: cluster for cluster in await client.list(Cluster)}
+    for key in found if wanted is None else wanted:
+        cluster = found.get(key)
+        if cluster is None or not any(c.type == "Available" and c.status == "True" for c in cluster.status.conditions):
+            return False
+        running = sum(pool.running for pool in pools if Key(pool.namespace, pool.cluster) == key)
+        workers = cluster.status.workers
+        if running and (workers is None or (workers.available_replicas or 0) < running):
+            return False
+    return True
 
 
 async def snapshot(client: Client, pools: Sequence[Key] | None) -> list[PoolProgress]:
@@ -87,7 +108,9 @@ def _waiting_for(pool: MachinePool) -> str:
     return ""
 
 
-async def _watch(client: Client, kind: type[Machine] | type[MachinePool], changed: Callable[[], None]) -> None:
+async def _watch(
+    client: Client, kind: type[Cluster] | type[Machine] | type[MachinePool], changed: Callable[[], None]
+) -> None:
     """Call `changed` at every event; a watch that ends or breaks starts again."""
     while True:
         with suppress(ApiError, TransportError):  # the next snapshot sees whatever this watch has missed

@@ -10,7 +10,11 @@ from capi.app.settings import default_data_dir
 from capi.client import http, kubeconfig
 from capi.client.client import Client
 from capi.client.config import ClusterConfig
-from capi.kube.errors import TransportError
+from capi.kube.errors import CapiError, TransportError
+
+
+class NoKubeconfigOfUp(CapiError):
+    """`capi up` has not run with that data directory."""
 
 
 class NotRunning(TransportError):
@@ -46,8 +50,10 @@ class Connected:
 
 @asynccontextmanager
 async def connected(where: Where) -> AsyncIterator[Connected]:
-    """A client for one command. Raises KubeconfigError, TransportError."""
+    """A client for one command. Raises KubeconfigError, NoKubeconfigOfUp, TransportError."""
     file = where.of_capi_up() if where.kubeconfig is None else None
+    if file is not None and not file.exists():
+        raise NoKubeconfigOfUp(f"{file} is not there: `capi up` has not run with that data directory")
     config: ClusterConfig = kubeconfig.load(file or where.kubeconfig, context=where.context)
     transport = http.connect(config)
     try:
@@ -56,7 +62,7 @@ async def connected(where: Where) -> AsyncIterator[Connected]:
         if file is None:
             raise
         raise NotRunning(
-            f"{error.message}\n  {file} is of a `capi up` that does not run now: start it, or give --kubeconfig"
+            f"{error.message}\n  {file} is of a `capi up` that does not run now: start it, or give --kubeconfig FILE"
         ) from error
     finally:
         await transport.close()

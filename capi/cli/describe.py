@@ -48,4 +48,4 @@ def _shown(tree: Node, output: str | None) -> str:
         return orjson.dumps(tree.data(), option=orjson.OPT_INDENT_2).decode()
     if output == "yaml":
         return yaml.dump(tree.data()).rstrip("\n")
-    return draw.text(tree, color=draw.colored())
+    return draw.text(tree, color=draw.colored(), width=draw.terminal_width())

@@ -1,6 +1,7 @@
 """Draws the tree of a Cluster in the columns that clusterctl's `describe cluster` has."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from capi.kube.conditions import Condition
 HEADINGS = ("NAME", "REPLICAS", "AVAILABLE", "READY", "UP TO DATE", "STATUS", "REASON", "SINCE", "MESSAGE")
 WRAP = 100
 """Lines of a message are shorter than this many bytes."""
+_DISPENSABLE = ("UP TO DATE", "AVAILABLE", "REASON", "SINCE")
+_ROOM = 24
+"""Columns a message should have before more important ones are shown beside it."""
 _STATUS = HEADINGS.index("STATUS")
 _CONDITION_INDENT = " " * 10
 _GREEN, _RED, _YELLOW, _GRAY, _BOLD, _CYAN, _OFF = (f"\x1b[{code}m" for code in (32, 31, 33, 90, 1, 36, 0))
@@ -35,28 +39,52 @@ def colored() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def text(tree: Node, now: datetime | None = None, *, color: bool = False) -> str:
-    """The table, without a final newline."""
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output is; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def text(tree: Node, now: datetime | None = None, *, color: bool = False, width: int | None = None) -> str:
+    """The table, without a final newline. In a narrow terminal columns are left out and messages are cut."""
     rows = list(_rows(tree, "", "", now or datetime.now(UTC)))
     cells = [HEADINGS, *((row.glyphs + row.name, *row.cells) for row in rows)]
     widths = [
         max(len(HEADINGS[i]) + 1, *(len(line[i]) + 2 for line in cells[1:])) if len(cells) > 1 else len(HEADINGS[i]) + 1
         for i in range(len(HEADINGS))
     ]
-    lines = ["".join(heading.ljust(width) for heading, width in zip(HEADINGS, widths, strict=True))]
-    lines += [_line(row, widths, color=color) for row in rows]
-    return "\n".join(line.rstrip() for line in lines) if color else "\n".join(lines)
+    shown = _columns(widths, width)
+    if width is not None:
+        left = sum(widths[i] for i in shown[:-1])
+        widths[-1] = max(width - left - 1, len(HEADINGS[-1]))
+    lines = ["".join(HEADINGS[i].ljust(widths[i]) for i in shown)]
+    lines += [_line(row, widths, shown, color=color) for row in rows]
+    return "\n".join(line.rstrip() for line in lines) if color or width is not None else "\n".join(lines)
 
 
-def _line(row: _Row, widths: Sequence[int], *, color: bool) -> str:
+def _columns(widths: Sequence[int], width: int | None) -> list[int]:
+    """Indexes of the columns that are shown: those of `_DISPENSABLE` go, in order, until the message has some room."""
+    shown = list(range(len(HEADINGS)))
+    for heading in _DISPENSABLE:
+        if width is None or sum(widths[i] for i in shown[:-1]) + min(widths[-1], _ROOM) <= width:
+            break
+        shown.remove(HEADINGS.index(heading))
+    return shown
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: width - 1] + "…"
+
+
+def _line(row: _Row, widths: Sequence[int], shown: Sequence[int], *, color: bool) -> str:
     cells = [cell.ljust(width) for cell, width in zip((row.glyphs + row.name, *row.cells), widths, strict=True)]
+    cells[-1] = _cut(cells[-1].rstrip(), widths[-1]).ljust(widths[-1])
     if not color:
-        return "".join(cells)
+        return "".join(cells[i] for i in shown)
     cells[0] = _GRAY + row.glyphs + _OFF + _painted(row) + cells[0][len(row.glyphs) + len(row.name) :]
     paint = {"good": _GREEN, "bad": _RED, "unknown": _YELLOW}.get(row.state)
     if paint:
         cells[_STATUS] = paint + cells[_STATUS] + _OFF
-    return "".join(cells)
+    return "".join(cells[i] for i in shown)
 
 
 def _painted(row: _Row) -> str:

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from capi.kube.errors import ApiError, BadRequest, CapiError, ContractError
+from capi.kube.errors import ApiError, BadRequest, CapiError, ContractError, InternalError
 
 NOT_DONE = 1
 USAGE = 2
@@ -50,14 +50,24 @@ def report(error: Exception) -> int:
         if advice := _ADVICE.get(type(error).__name__):
             sys.stderr.write(f"try:   {advice}\n")
         return code(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        where = os.fsdecode(error.filename2 or error.filename)
+        sys.stderr.write(f"error: {where}: {error.strerror}\ntry:   look at that path, or use another one\n")
+        return SURROUNDINGS
     text = f"{type(error).__name__}: {error}".rstrip(": ")
     sys.stderr.write(f"internal error: {text}\nThis is a fault of capi; --debug shows where it happened.\n")
     return INTERNAL
 
 
 _ADVICE = {
+    "BadManifest": "mend it and start again",
+    "KubeconfigError": "--kubeconfig FILE, --context NAME, or `capi up` for a server of your own",
     "ListenError": "--port=0 for a free port, or --host for another address",
+    "NoKubeconfigOfUp": "capi up",
     "NotRunning": "capi up",
+    "StoreError": "--data-dir DIR for another one, or --ephemeral",
+    "TransportError": "see that the API server runs, or give another one with --kubeconfig",
+    "Unauthorized": "a new kubeconfig: its certificate or token is expired, or of another server",
 }
 """What to do, in the words of the command line, by class: the classes live below it and are not worth importing here."""
 
@@ -73,6 +83,8 @@ def sentence(error: CapiError) -> str:
 
 def code(error: CapiError) -> int:
     """The exit code of an error."""
+    if isinstance(error, InternalError):
+        return INTERNAL
     if isinstance(error, BadRequest) or type(error).__name__ == "BadManifest":
         return USAGE
     return NOT_DONE if isinstance(error, ApiError | ContractError) else SURROUNDINGS

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+WIDE = 110
+"""Columns of a terminal from which there is room for a long bar."""
+
+
 class Display(Progress, Protocol):
     """A Progress that must be closed."""
 
@@ -59,8 +63,14 @@ def sentence(pool: PoolProgress) -> str:
     if pool.machines > pool.desired:
         line += f", {pool.machines - pool.desired} to go"
     if pool.waiting_for and not pool.done:
-        line += f": {' '.join(pool.waiting_for.split())}"
+        line += f": {reason(pool)}"
     return line
+
+
+def reason(pool: PoolProgress) -> str:
+    """What a pool waits for, in one line: the bullets of a condition's message with commas between them."""
+    lines = [" ".join(line.split()).removeprefix("* ") for line in pool.waiting_for.splitlines()]
+    return ", ".join(line for line in lines if line)
 
 
 class LiveTable:
@@ -78,7 +88,7 @@ class LiveTable:
         self._console.print("[green]✓[/green]", _plain(text))
 
     def pools(self, pools: Sequence[PoolProgress]) -> None:
-        if tuple(pools) == self._last:
+        if not pools or tuple(pools) == self._last:
             return
         self._last = tuple(pools)
         if self._live is None:
@@ -86,16 +96,16 @@ class LiveTable:
 
             self._live = Live(console=self._console, refresh_per_second=8)
             self._live.start()
-        self._live.update(_table(pools))
-        if all(pool.done for pool in pools):
-            self.close()
+        self._live.update(_table(pools, self._console.width))
 
     def note(self, text: str) -> None:
         self.close()
-        self._console.print(_plain(text))
+        self._console.print()
+        self._console.print(_plain(text), soft_wrap=True)  # what is copied from it must have no line breaks
 
     def result(self, text: str) -> None:
         self.close()
+        self._console.print()
         print(text, file=self._out, flush=True)
 
     def close(self) -> None:
@@ -110,18 +120,21 @@ def _plain(text: str) -> object:
     return Text(text)
 
 
-def _table(pools: Sequence[PoolProgress]) -> "Table":
+def _table(pools: Sequence[PoolProgress], width: int) -> "Table":
+    """Not as wide as the terminal: what the terminal echoes for Ctrl-C would break the last line, and the redrawing."""
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, width=width - 3)
     for heading in ("MACHINEPOOL", "RUNNING", "", "PHASE", "WAITING FOR"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=True, ratio=1 if heading == "WAITING FOR" else None)
     for pool in pools:
-        bar = ProgressBar(total=max(pool.desired, 1), completed=pool.running if pool.desired else 1, width=24)
+        bar = ProgressBar(
+            total=max(pool.desired, 1), completed=pool.running if pool.desired else 1, width=24 if width >= WIDE else 8
+        )
         phase = Text(pool.phase, style="green" if pool.done else "yellow")
-        waiting = "" if pool.done else " ".join(pool.waiting_for.split())
+        waiting = "" if pool.done else reason(pool)
         table.add_row(
             f"{pool.namespace}/{pool.name}",
             f"{pool.running}/{pool.desired}",

@@ -29,7 +29,7 @@ def up(settings: UpSettings) -> int:
                 except ApiError as error:
                     progress.note(f"Cluster {key}: {error.message}")
                     continue
-                progress.result(draw.text(tree, color=draw.colored()))
+                progress.result(draw.text(tree, color=draw.colored(), width=draw.terminal_width()))
 
         return process.run(app.up(settings, progress, finish))
 

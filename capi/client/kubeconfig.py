@@ -146,7 +146,7 @@ def _read(path: Path) -> _Part:
     try:
         return _document(path, path.read_bytes())
     except OSError as error:
-        raise KubeconfigError(f"{path}: {error.strerror}") from error
+        raise KubeconfigError(f"kubeconfig {path}: {error.strerror}") from error
 
 
 def _document(path: Path, data: bytes) -> _Part:
@@ -168,7 +168,10 @@ def _resolve(documents: Sequence[_Part], name: str | None) -> ClusterConfig:
         if not name:
             known = ", ".join(_names(documents, "contexts")) or "none"
             raise first.fail("current-context", f"is not set; choose a context (there are: {known})")
-    context = _entry(documents, "contexts", "context", name, "current-context")
+        referrer = "current-context"
+    else:
+        referrer = "--context"
+    context = _entry(documents, "contexts", "context", name, referrer)
     cluster_name, user_name = context.text("cluster"), context.text("user")
     if not cluster_name:
         raise context.fail("cluster", "is not set")

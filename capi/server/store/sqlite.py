@@ -242,7 +242,8 @@ def _connect(file: Path) -> apsw.Connection:
         db.execute(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT")
     elif version != FORMAT or db.execute("PRAGMA application_id").get != _APPLICATION_ID:
         raise StoreError(
-            f"{file} is not a data file of this version (its format is {version}, this version reads {FORMAT})"
+            f"{file} is not a data file of this version (its format is {version}, this version reads {FORMAT});"
+            " start the capi that wrote it, or use another data directory"
         )
     return db
 

@@ -106,7 +106,7 @@ def test_without_a_terminal_every_change_is_one_line_on_standard_error() -> None
         shown.pools([pool])
     shown.result("the tree")
     assert err.getvalue().splitlines() == [
-        "• MachinePool default/p: 0 of 3 Machines Running (ScalingUp): a Node to join",
+        "• MachinePool default/p: 0 of 3 Machines Running (ScalingUp): a Node, to join",
         "• MachinePool default/p: 3 of 3 Machines Running (Running)",
     ]
     assert out.getvalue() == "the tree\n"

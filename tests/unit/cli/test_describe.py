@@ -9,6 +9,7 @@ import pytest
 from capi.app.tree import Node, Options, Ref, Seen, build, wanted
 from capi.cli import draw
 from capi.kube import yaml
+from capi.kube.conditions import Condition
 from capi.kube.errors import BadRequest
 from capi.kube.types import Object
 
@@ -106,3 +107,15 @@ def test_colour_changes_no_text() -> None:
 )
 def test_ages_are_those_of_kubernetes(seconds: int, text: str) -> None:
     assert draw.age(timedelta(seconds=seconds)) == text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_in_a_narrow_terminal_columns_go_before_lines_break(width: int) -> None:
+    condition = Condition(
+        type="Available", status="False", reason="NotAvailable", message="word " * 40, last_transition_time=RECORDED
+    )
+    tree = Node(kind="MachinePool", namespace="default", name="workers", condition=condition)
+    lines = draw.text(tree, RECORDED, width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[0].startswith("NAME") and "STATUS" in lines[0] and "MESSAGE" in lines[0]
+    assert ("SINCE" in lines[0]) == (width > 80)
