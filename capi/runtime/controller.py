@@ -25,7 +25,7 @@ from capi.runtime.events import EventRecorder
 from capi.runtime.execute import Executor, Expectation, Outcome
 from capi.runtime.metrics import ControllerMetrics
 from capi.runtime.plan import Plan
-from capi.runtime.queue import Pace, WorkQueue
+from capi.runtime.queue import EARLY, Pace, WorkQueue
 from capi.runtime.reconciler import Reconciler
 from capi.runtime.watches import Feed
 
@@ -213,7 +213,7 @@ class Controller:
             return False
         unseen = [expected for expected in hold.expectations if not expected.met()]
         now = self._clock.monotonic()
-        if not unseen or now >= hold.until:
+        if not unseen or now >= hold.until - EARLY:
             del self._holds[key]
             for expected in unseen:
                 expected.informer.on_suspicion()

@@ -20,6 +20,9 @@ from capi.kube.types import Key
 RETRY = Backoff(base=0.005, cap=60.0, jitter=0.1)
 """Per key and failure in a row. The cap is what a healed outage may cost in the worst case."""
 
+EARLY = 1e-5
+"""Seconds by which a timer may fire too early: the resolution of the loop's clock, generously."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -79,7 +82,7 @@ class WorkQueue:
             return
         if self._pace is not None:
             begin = self._not_before.get(key, 0.0)
-            if begin > self._clock.monotonic():
+            if begin > self._clock.monotonic() + EARLY:
                 self._paced.add(key)
                 self._at(key, begin)
                 return
@@ -203,7 +206,7 @@ class WorkQueue:
 
     def _release(self) -> None:
         """Queue every key whose time has come."""
-        now = self._clock.monotonic() + 1e-9  # a timer may fire a rounding error early
+        now = self._clock.monotonic() + EARLY
         while self._heap and self._heap[0][0] <= now:
             due, key = heapq.heappop(self._heap)
             if self._due.get(key) == due:

@@ -45,7 +45,7 @@ class World:
         self.api = api
         self._wire = wire
         self.clock = clock
-        self._stores = KeptStores()
+        self.stores = KeptStores()
         self._stack = AsyncExitStack()
         self.client = Client(api.transport("user"), user_agent="user")
 
@@ -94,7 +94,7 @@ class World:
     async def _start_controllers(self) -> None:
         self._stack = AsyncExitStack()
         self.infra = await self._stack.enter_async_context(
-            compose.infrastructure(self.clock, stores=self._stores, host="127.0.0.1", sockets=False)
+            compose.infrastructure(self.clock, stores=self.stores, host="127.0.0.1", sockets=False)
         )
         self.manager = compose.manager(self._wire(self.api.transport()), self.clock, self.infra)
         self._stack.push_async_callback(self._stop, self.manager, asyncio.ensure_future(self.manager.run()))
@@ -137,6 +137,11 @@ class KeptStores:
 
     def forget(self, cluster: ClusterKey) -> None:
         self._kept.pop(cluster, None)
+
+    @property
+    def kept(self) -> set[ClusterKey]:
+        """Clusters whose objects would survive."""
+        return set(self._kept)
 
 
 class KeptStore(MemoryStore):

@@ -1,13 +1,15 @@
 """DevMachine: one instance, here a simulated one.
 
 Upstream: docker/reconcilers/devmachine_reconciler.go. Differs: a pool's DevMachine is started before its Machine exists;
-the DevMachine alone says which instance it means (spec.providerID), so it can be deleted when all else is gone.
+the DevMachine alone says which instance it means (spec.providerID), so it can be deleted when all else is gone; a Node that
+somebody deletes comes back at once, not with the next resync.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
+from capi.api.builtin import Node
 from capi.api.core import finalizers, labels
 from capi.api.core.conditions import Dev
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
@@ -23,7 +25,7 @@ from capi.kube.errors import BackendError, TerminalError
 from capi.kube.types import Key
 from capi.runtime.plan import ClusterKey, Plan
 from capi.runtime.reader import Reader
-from capi.runtime.watches import AnyWatch, Connections, Feed, Watch
+from capi.runtime.watches import AnyWatch, Connections, Feed, Watch, Workload
 
 CONTROL_PLANE_MESSAGE = (
     "Simulated control plane machines are not supported in this version; refer to a DevControlPlane in"
@@ -49,6 +51,20 @@ def _of_event(event: InstanceEvent, _reader: Reader) -> Iterable[Key]:
     yield Key(event.cluster.namespace, event.name)
 
 
+def _of_lost_node(node: Node, cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
+    """The machine whose Node was deleted behind its back, and which joins again; Nodes that are there wake nobody."""
+    connection = reader.workload(cluster)
+    if connection is None or connection.get(Node, node.name) is not None:
+        return
+    infra = reader.get(DevMachine, node.name, cluster.namespace)
+    if infra is not None and infra.spec.provider_id == node.spec.provider_id:
+        yield infra.key
+
+
+def _node_update(_old: Node, _new: Node) -> bool:
+    return False
+
+
 def _spec_changed(old: Machine, new: Machine) -> bool:
     return old.metadata.generation != new.metadata.generation
 
@@ -67,6 +83,7 @@ class DevMachineReconciler:
             Watch(MachinePool),
             Watch(Cluster, keys=_of_cluster, changed=lookups.cluster_changed),
             Connections(keys=_of_cluster_key),
+            Workload(Node, keys=_of_lost_node, changed=_node_update),
             Feed(backend.events, _of_event),
         )
 
