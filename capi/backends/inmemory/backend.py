@@ -7,7 +7,7 @@ no truth but which machines were lost since the start; a controller that was tol
 Upstream: docker/reconcilers/backends/inmemory/inmemorymachine_backend.go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +27,10 @@ class WorkloadApis(Protocol):
 
     def client(self, cluster: ClusterKey) -> Client | None:
         """None while the cluster's API is not served."""
+        ...
+
+    def listen(self, listener: Callable[[ClusterKey], None]) -> None:
+        """Call whenever a cluster's API begins to be served, with what it held before or with nothing."""
         ...
 
 
@@ -50,6 +54,7 @@ class InMemoryBackend:
         self._machines: dict[str, _Machine] = {}
         self._lost: set[str] = set()
         self._feeds: Feeds[InstanceEvent] = Feeds()
+        workloads.listen(self._served)
 
     async def ensure_running(self, spec: InstanceSpec) -> Instance:
         """See Backend. Node registration is the only write, and only to the workload API."""
@@ -104,6 +109,13 @@ class InMemoryBackend:
             return
         await self._abandon(machine.spec)
         self._feeds.publish(InstanceEvent(machine.spec.cluster, machine.spec.name, machine.spec.pool))
+
+    def _served(self, cluster: ClusterKey) -> None:
+        """Its machines join, again if they had: nobody else may notice that there is another server behind the address."""
+        for machine in self._machines.values():
+            if machine.spec.cluster == cluster and machine.stage != Stage.STARTING:
+                machine.registered = False
+                self._feeds.publish(InstanceEvent(cluster, machine.spec.name, machine.spec.pool))
 
     async def _abandon(self, spec: InstanceSpec) -> None:
         """Forget the machine; its Node stays behind, as a node controller would show it.

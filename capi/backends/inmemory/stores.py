@@ -1,5 +1,6 @@
 """Where simulated clusters keep their objects: one file per cluster, or memory."""
 
+import time
 from pathlib import Path
 from typing import Protocol
 
@@ -23,10 +24,14 @@ class Stores(Protocol):
 
 
 class MemoryStores:
-    """Nothing outlives the process."""
+    """Nothing outlives the process.
+
+    Revisions begin at the present microsecond: a client that resumes its watch at the address of a server which has ended
+    is told that its revision is too old, and lists anew, however many changes the new server has seen meanwhile.
+    """
 
     def open(self, cluster: ClusterKey) -> Store:
-        return MemoryStore()
+        return MemoryStore(time.time_ns() // 1000)
 
     def forget(self, cluster: ClusterKey) -> None:
         """Nothing was kept."""

@@ -66,6 +66,7 @@ class WorkloadClusters:
         self._locks: dict[ClusterKey, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
         self._failures: Feeds[ClusterKey] = Feeds()
+        self._listeners: list[Callable[[ClusterKey], None]] = []
 
     async def __aenter__(self) -> "WorkloadClusters":
         await self._tasks.__aenter__()
@@ -99,6 +100,8 @@ class WorkloadClusters:
                     return
                 await self._stop(cluster)
             self._hosted[cluster] = await self._start(cluster, port, authority, version)
+        for listener in self._listeners:
+            listener(cluster)
 
     async def ensure_absent(self, cluster: ClusterKey) -> None:
         """See ControlPlanes."""
@@ -115,6 +118,10 @@ class WorkloadClusters:
         """See WorkloadApis."""
         hosted = self._hosted.get(cluster)
         return hosted.client if hosted is not None and hosted.failure is None else None
+
+    def listen(self, listener: Callable[[ClusterKey], None]) -> None:
+        """See WorkloadApis."""
+        self._listeners.append(listener)
 
     def handler(self, cluster: ClusterKey) -> Handler | None:
         """The server itself, for callers in this process; None while it does not run."""

@@ -1,4 +1,5 @@
-"""Protobuf request bodies, as far as kubectl needs them: what `create namespace|configmap|secret` and `auth can-i` send.
+"""Protobuf request bodies, as far as kubectl and Go managers need them: what `create namespace|configmap|secret`, `drain` and
+`auth can-i` send, and the leases and events of managers.
 
 A body is the bytes `k8s\\0` and a runtime.Unknown that names the kind and holds its message. `MESSAGES` is the table the
 decoder works from; kinds outside it are refused with a clear 415. Answers are never protobuf: every client takes JSON.
@@ -7,7 +8,7 @@ Source: kubernetes.io/docs/reference/using-api/api-concepts (protobuf encoding),
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ from capi.kube.types import Json, Object
 MAGIC = b"k8s\x00"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Fields: TypeAlias = "dict[int, tuple[str, str]]"
-"""Field number → JSON name and type: string, bytes, bool, int (dropped when 0), int? (kept), time, a message's name;
+"""Field number → JSON name and type: string, bytes, bool, int (dropped when 0), int? (kept), time, microtime, a message's name;
 with a trailing `*` repeated, with a leading `%` a map from strings."""
 
 _META: Fields = {1: ("metadata", "ObjectMeta")}
@@ -43,6 +44,32 @@ MESSAGES: dict[str, Fields] = {
     "NamespaceStatus": {1: ("phase", "string")},
     "v1.ConfigMap": {**_META, 4: ("immutable", "bool"), 2: ("data", "%string"), 3: ("binaryData", "%bytes")},
     "v1.Secret": {**_META, 5: ("immutable", "bool"), 2: ("data", "%bytes"), 4: ("stringData", "%string"), 3: ("type", "string")},
+    "coordination.k8s.io/v1.Lease": {**_META, 2: ("spec", "LeaseSpec")},
+    "LeaseSpec": {
+        1: ("holderIdentity", "string"), 2: ("leaseDurationSeconds", "int?"), 3: ("acquireTime", "microtime"),
+        4: ("renewTime", "microtime"), 5: ("leaseTransitions", "int?"), 6: ("strategy", "string"),
+        7: ("preferredHolder", "string"),
+    },
+    "v1.Event": {
+        **_META, 2: ("involvedObject", "ObjectReference"), 3: ("reason", "string"), 4: ("message", "string"),
+        5: ("source", "EventSource"), 6: ("firstTimestamp", "time"), 7: ("lastTimestamp", "time"), 8: ("count", "int"),
+        9: ("type", "string"), 10: ("eventTime", "microtime"), 11: ("series", "EventSeries"), 12: ("action", "string"),
+        13: ("related", "ObjectReference"), 14: ("reportingComponent", "string"), 15: ("reportingInstance", "string"),
+    },
+    "events.k8s.io/v1.Event": {
+        **_META, 2: ("eventTime", "microtime"), 3: ("series", "EventSeries"), 4: ("reportingController", "string"),
+        5: ("reportingInstance", "string"), 6: ("action", "string"), 7: ("reason", "string"),
+        8: ("regarding", "ObjectReference"), 9: ("related", "ObjectReference"), 10: ("note", "string"),
+        11: ("type", "string"), 12: ("deprecatedSource", "EventSource"), 13: ("deprecatedFirstTimestamp", "time"),
+        14: ("deprecatedLastTimestamp", "time"), 15: ("deprecatedCount", "int"),
+    },
+    "EventSource": {1: ("component", "string"), 2: ("host", "string")},
+    "EventSeries": {1: ("count", "int"), 2: ("lastObservedTime", "microtime")},
+    "ObjectReference": {
+        1: ("kind", "string"), 2: ("namespace", "string"), 3: ("name", "string"), 4: ("uid", "string"),
+        5: ("apiVersion", "string"), 6: ("resourceVersion", "string"), 7: ("fieldPath", "string"),
+    },
+    "policy/v1.Eviction": {**_META, 2: ("deleteOptions", "v1.DeleteOptions")},
     "authorization.k8s.io/v1.SelfSubjectAccessReview": {**_META, 2: ("spec", "SelfSubjectAccessReviewSpec")},
     "SelfSubjectAccessReviewSpec": {1: ("resourceAttributes", "ResourceAttributes"), 2: ("nonResourceAttributes", "NonResourceAttributes")},
     "ResourceAttributes": {
@@ -67,7 +94,7 @@ def decode(body: bytes) -> Object:
         raise BadRequest(f"the protobuf envelope cannot be read: {error}") from None
     message = f"{api_version}.{kind}"
     if message not in _KINDS:
-        known = ", ".join(sorted(name.rpartition(".")[2] for name in _KINDS))
+        known = ", ".join(sorted({name.rpartition(".")[2] for name in _KINDS}))
         raise UnsupportedMediaType(
             f"a {kind or 'body'} of {api_version or 'no version'} cannot be read from protobuf yet - accepted media types include: "
             f"application/json, application/yaml (protobuf only for {known})"
@@ -119,8 +146,8 @@ def _value(value: "int | bytes", kind: str) -> Json:
         return _bytes(value).decode("utf-8") or None
     if kind == "bytes":
         return base64.b64encode(_bytes(value)).decode("ascii")
-    if kind == "time":
-        return _time(_bytes(value))
+    if kind in ("time", "microtime"):
+        return _time(_bytes(value), times.format if kind == "time" else times.format_micro)
     if kind in MESSAGES:
         return _message(_bytes(value), MESSAGES[kind])
     number = _int(value)
@@ -129,10 +156,11 @@ def _value(value: "int | bytes", kind: str) -> Json:
     return number if number or kind == "int?" else None
 
 
-def _time(data: bytes) -> str | None:
+def _time(data: bytes, form: Callable[[datetime], str]) -> str | None:
+    """meta/v1.Timestamp: seconds and nanoseconds; None for Go's zero time, which is sent empty."""
     parts = dict(_fields(data))
-    seconds = _int(parts.get(1, 0))
-    return times.format(_EPOCH + timedelta(seconds=seconds)) if seconds else None
+    seconds, nanos = _int(parts.get(1, 0)), _int(parts.get(2, 0))
+    return form(_EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)) if seconds else None
 
 
 def _bytes(value: "int | bytes") -> bytes:

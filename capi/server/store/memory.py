@@ -8,8 +8,9 @@ from capi.server.store.log import RevisionLog
 class MemoryStore:
     """Implements `store.interface.Store`; head and committed view are always the same."""
 
-    def __init__(self) -> None:
-        self._log = log = RevisionLog()
+    def __init__(self, revision: int = 0) -> None:
+        """`revision`: where to begin; what is older counts as forgotten."""
+        self._log = log = RevisionLog(revision)
         self.get, self.head, self.scan, self.scan_at = log.get, log.head, log.scan, log.scan_at
         self.count, self.head_keys, self.resources = log.count, log.head_keys, log.resources
         self.events, self.subscribe, self.compact = log.events, log.subscribe, log.compact

@@ -15,6 +15,7 @@ from capi.backends.inmemory.workload import WorkloadClusters
 from capi.backends.port import Delay, InstanceGone, InstanceSpec, Simulation, Stage
 from capi.client import pki
 from capi.client.client import Client
+from capi.kube.errors import Expired
 from capi.runtime.plan import ClusterKey
 
 pytestmark = pytest.mark.looptime
@@ -100,6 +101,35 @@ async def test_a_machine_waits_for_its_clusters_api() -> None:
         assert (instance.stage, instance.waiting_for_control_plane) == (Stage.RUNNING, True)
         await rig.serve()
         assert (await rig.backend.ensure_running(rig.spec())).stage == Stage.JOINED
+
+
+async def test_a_machine_joins_again_when_another_server_takes_its_clusters_address() -> None:
+    """Told by the backend itself: a connection that merely broke tells nobody that the Nodes are gone."""
+    async with a_rig() as rig:
+        await rig.serve()
+        booting = rig.spec("b", simulation=SLOW)
+        for spec in (rig.spec(), booting):
+            await rig.backend.ensure_running(spec)
+        await rig.workloads.close()
+        assert (await rig.backend.ensure_running(rig.spec())).waiting_for_control_plane
+        async with contextlib.aclosing(rig.backend.events()) as events:
+            client = await rig.serve()
+            event = await anext(events)
+            assert (event.cluster, event.name, event.pool) == (CLUSTER, "a", "workers")
+        assert await client.list(NODES) == [], "the new server's memory is its own"
+        assert (await rig.backend.ensure_running(rig.spec())).stage == Stage.JOINED
+        assert [n["metadata"]["name"] for n in await client.list(NODES)] == ["a"]
+
+
+async def test_a_watch_of_a_server_that_has_ended_is_not_resumed_at_its_successor() -> None:
+    async with a_rig() as rig:
+        before = (await (await rig.serve()).page(NODES)).revision
+        await rig.workloads.close()
+        client = await rig.serve()
+        await rig.backend.ensure_running(rig.spec())
+        with pytest.raises(Expired):
+            async with client.watch(NODES, None, (("resourceVersion", before),)) as events:
+                await anext(events)
 
 
 async def test_a_removed_machine_takes_its_node_along_and_nobody_elses() -> None:

@@ -204,6 +204,11 @@ def field(number: int, value: bytes) -> bytes:
     return bytes([number << 3 | 2, len(value)]) + value
 
 
+def varint(value: int) -> bytes:
+    low, rest = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
+
+
 def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
     return protobuf.MAGIC + field(1, field(1, api_version.encode()) + field(2, kind.encode())) + field(2, raw)
 
@@ -225,11 +230,28 @@ def test_protobuf_namespaces_secrets_and_options_are_read():
     assert (deletion["gracePeriodSeconds"], deletion["propagationPolicy"]) == (0, "Orphan")
 
 
+def test_protobuf_leases_and_events_are_read():
+    moment = bytes([1 << 3]) + varint(1_767_225_600) + bytes([2 << 3]) + varint(250_000_000)
+    spec = field(1, b"me") + bytes([2 << 3, 15]) + field(4, moment) + bytes([5 << 3, 0])
+    lease = protobuf.decode(envelope("coordination.k8s.io/v1", "Lease", field(1, field(1, b"l")) + field(2, spec)))
+    assert lease["spec"] == {
+        "holderIdentity": "me",
+        "leaseDurationSeconds": 15,
+        "renewTime": "2026-01-01T00:00:00.250000Z",
+        "leaseTransitions": 0,
+    }
+    about = field(1, b"Machine") + field(3, b"m")
+    event = protobuf.decode(
+        envelope("v1", "Event", field(2, about) + field(6, moment) + bytes([8 << 3, 2]) + field(10, b""))
+    )
+    assert event["involvedObject"] == {"kind": "Machine", "name": "m"}
+    assert (event["firstTimestamp"], event["count"]) == ("2026-01-01T00:00:00Z", 2)
+    assert "eventTime" not in event, "Go's zero time"
+
+
 def test_protobuf_of_other_kinds_is_refused_with_a_way_out():
-    with pytest.raises(
-        UnsupportedMediaType, match=r"a Lease of coordination\.k8s\.io/v1 cannot be read .* application/json"
-    ):
-        protobuf.decode(envelope("coordination.k8s.io/v1", "Lease", b""))
+    with pytest.raises(UnsupportedMediaType, match=r"a Deployment of apps/v1 cannot be read .* application/json"):
+        protobuf.decode(envelope("apps/v1", "Deployment", b""))
 
 
 @pytest.mark.parametrize(
