@@ -8,8 +8,8 @@ from capi.client.lines import Lines
 from capi.kube.errors import ServiceUnavailable, TransportError
 from capi.kube.messages import ADMIN, Handler, Request, Response, UserInfo
 
-SINK_LIMIT = 256 << 20
-"""Bytes that may wait for a reader before its watch is dropped; the initial events of 10,000 objects are about 50 MiB."""
+SINK_LIMIT = 4 << 20
+"""Bytes that may wait for a reader before its watch pauses."""
 
 
 class InProcessTransport:
@@ -40,6 +40,7 @@ class InProcessTransport:
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         answer = await self._handler.handle(self._ours(request))
         lines = Lines(SINK_LIMIT)
+        lines.low = SINK_LIMIT // 4
         if isinstance(answer, Response):
             if not 200 <= answer.status < 300:
                 raise error_of(answer)
@@ -50,6 +51,7 @@ class InProcessTransport:
         try:
             if not 200 <= answer.status < 300:
                 raise ServiceUnavailable(f"the watch was answered with status {answer.status}")
+            lines.on_low = answer.producer.resume
             answer.producer.start(lines)
             yield lines
         finally:

@@ -10,7 +10,7 @@ from capi.kube.errors import TransportError
 class Lines:
     """Implements messages.Sink, and is an asynchronous iterator of the non-empty lines.
 
-    `limit` is how many bytes may wait before `write` refuses more (0: no limit, the writer looks at `size` itself).
+    `limit` is how many bytes may wait before `write` asks to pause (0: no limit, the writer looks at `size` itself).
     """
 
     __slots__ = ("_chunks", "_ended", "_error", "_lines", "_waiter", "limit", "low", "on_low", "size")
@@ -30,13 +30,13 @@ class Lines:
         self._waiter: asyncio.Future[None] | None = None
 
     def write(self, data: bytes) -> bool:
-        """Take whole lines; False = ended, or too much is waiting."""
-        if self._ended or (self.limit and self.size > self.limit):
+        """Take whole lines; False = ended, or enough is waiting."""
+        if self._ended:
             return False
         self._chunks.append(data)
         self.size += len(data)
         self._wake()
-        return True
+        return not self.limit or self.size <= self.limit
 
     def end(self) -> None:
         self._ended = True

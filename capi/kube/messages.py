@@ -53,7 +53,7 @@ class Sink(Protocol):
     """Where a Stream's bytes go: a socket or an in-process queue."""
 
     def write(self, data: bytes) -> bool:
-        """Take whole lines; False = too far behind, the producer must `end` and forget this sink. Never blocks."""
+        """Take whole lines. Never blocks. False = taken, but write no more before `Producer.resume`."""
         ...
 
     def end(self) -> None:
@@ -66,6 +66,10 @@ class Producer(Protocol):
 
     def start(self, sink: Sink) -> None:
         """Begin writing to `sink` from the event loop. Called once."""
+        ...
+
+    def resume(self) -> None:
+        """The sink has room again; may be called when it always had."""
         ...
 
     def stop(self) -> None:

@@ -226,6 +226,9 @@ class _Watch:
         assert self.sink is not None
         self.sink.write(orjson.dumps({"type": type_, "object": obj}) + b"\n")
 
+    def resume(self) -> None:
+        """It writes however full its sink is."""
+
     def stop(self) -> None:
         if self in self.api.watches:
             self.api.watches.remove(self)

@@ -13,6 +13,9 @@ from capi.server.http import responses
 from capi.server.http.incoming import Limits, Refusal, too_large
 from capi.server.http.tls import peer_user
 
+_QUEUED = 256 * 1024
+"""Bytes of a stream that wait for aiohttp before its producer pauses."""
+
 
 class _QueueSink:
     """A Sink that hands its lines to the task writing the response."""
@@ -20,11 +23,14 @@ class _QueueSink:
     def __init__(self) -> None:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._open = True
+        self.size = 0
+        """Bytes that wait."""
 
     def write(self, data: bytes) -> bool:
         if self._open:
+            self.size += len(data)
             self._queue.put_nowait(data)
-        return self._open
+        return self._open and self.size < _QUEUED
 
     def end(self) -> None:
         if self._open:
@@ -88,6 +94,9 @@ async def _stream(answer: Stream, incoming: web.BaseRequest) -> web.StreamRespon
         answer.producer.start(sink)
         while (line := await sink.next()) is not None:
             await response.write(line)
+            sink.size -= len(line)
+            if not sink.size:
+                answer.producer.resume()
         await response.write_eof()
     finally:
         answer.producer.stop()

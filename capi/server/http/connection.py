@@ -1,8 +1,8 @@
 """One HTTP/1.1 connection: requests in order, answers in order, streams straight to the transport.
 
 A handler that can answer at once (`PromptHandler.begin`) is called without a task; otherwise one task runs at a time per
-connection, and pipelined requests wait behind it. A small answer is one write. A watch writes chunks to the transport; a
-peer that reads nothing for `Limits.write_seconds` is cut, and when it lets `write_bytes` pile up its sink refuses.
+connection, and pipelined requests wait behind it. A small answer is one write. A watch writes chunks to the transport and
+pauses while `Limits.unread` bytes wait there; a peer that reads nothing for `write_seconds` is cut.
 """
 
 import asyncio
@@ -64,11 +64,14 @@ class StreamSink:
         self._producer.start(self)
 
     def write(self, data: bytes) -> bool:
-        if not self.open or self._connection.too_far_behind():
-            return False
-        if data:
+        if self.open and data:
             self._connection.transport.write(wire.chunk(data) if self._chunked else data)
-        return True
+        return self.open and not self._connection.full
+
+    def resume(self) -> None:
+        """The peer has read on."""
+        if self.open:
+            self._producer.resume()
 
     def end(self) -> None:
         if not self.open:
@@ -104,7 +107,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reading = self._serving = True
         self._half_closed = self._lingering = self._working = self._head_timed = False
-        self._full = False
+        self.full = False
+        """The transport holds more than it should: the peer does not read."""
         self._unsent = 0
         self.deadline = 0.0
         """Loop time after which the listener's sweep calls `expired`."""
@@ -144,10 +148,12 @@ class Connection(asyncio.Protocol):
         self._owner.closed(self)
 
     def pause_writing(self) -> None:
-        self._full = True
+        self.full = True
 
     def resume_writing(self) -> None:
-        self._full = False
+        self.full = False
+        if self._sink is not None:
+            self._sink.resume()
         self._work()
 
     # listener → us
@@ -162,7 +168,7 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
         elif not self._serving:  # closing, and the peer still reads
             self.deadline = self._loop.time() + self._limits.write_seconds
-        elif self._current is not None or self._full or self._half_closed:
+        elif self._current is not None or self.full or self._half_closed:
             self._touch()
         elif self._reader.in_head or self._reader.in_body:
             self._waiting.append(Refusal(408, "request timeout"))
@@ -187,7 +193,7 @@ class Connection(asyncio.Protocol):
             return
         self._working = True
         try:
-            while self._waiting and self._serving and self._current is None and not self._full:
+            while self._waiting and self._serving and self._current is None and not self.full:
                 self._take(self._waiting.popleft())
         finally:
             self._working = False
@@ -252,15 +258,9 @@ class Connection(asyncio.Protocol):
             self.transport.write(last)
         self._done(self._keeps_alive(message) and not message.http10)
 
-    def too_far_behind(self) -> bool:
-        if self._full and self.transport.get_write_buffer_size() > self._limits.write_bytes:
-            self._loop.call_soon(self.transport.abort)  # what is queued would be read by nobody
-            return True
-        return False
-
     def _stuck(self) -> bool:
         """Whether the peer has read nothing, or less than was added, since the last look."""
-        size = self.transport.get_write_buffer_size() if self._full or not self._serving else 0
+        size = self.transport.get_write_buffer_size() if self.full or not self._serving else 0
         before, self._unsent = self._unsent, size
         return 0 < before <= size
 
@@ -308,7 +308,7 @@ class Connection(asyncio.Protocol):
         if self._lingering:
             return
         limits = self._limits
-        if self._current is not None or self._full:
+        if self._current is not None or self.full:
             seconds = limits.write_seconds
         elif self._reader.in_head:
             if self._head_timed:

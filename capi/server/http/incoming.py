@@ -36,8 +36,8 @@ class Limits:
     """How long a refused sender may go on sending before it is cut; lets it read the answer."""
     write_seconds: float = 30.0
     """How long a peer may go on without reading while more than the transport's high-water mark waits for it."""
-    write_bytes: int = 256 * 1024 * 1024
-    """Unread bytes after which a stream is dropped at once."""
+    unread: int = 256 * 1024
+    """Unsent bytes from which a peer counts as not reading: streams pause, further requests wait."""
     connections: int = 10_000
 
 

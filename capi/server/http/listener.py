@@ -17,8 +17,6 @@ from capi.server.http.connection import Connection, PromptHandler, crashed
 from capi.server.http.incoming import Limits
 
 HANDSHAKE_SECONDS = 10.0
-_HIGH_WATER = 1024 * 1024
-"""Unsent bytes of one connection from which it counts as not being read."""
 
 
 class ListenError(CapiError):
@@ -102,7 +100,7 @@ class Listener:
     def opened(self, connection: Connection) -> bool:
         if self.draining or len(self._connections) >= self.limits.connections:
             return False
-        connection.transport.set_write_buffer_limits(high=_HIGH_WATER)
+        connection.transport.set_write_buffer_limits(high=self.limits.unread)
         raw = connection.transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -20,6 +20,9 @@ class Counted:
         self._release()
         self._producer.stop()
 
+    def resume(self) -> None:
+        self._producer.resume()
+
     def write(self, data: bytes) -> bool:
         return self._sink is not None and self._sink.write(data)
 

@@ -1,20 +1,21 @@
 """Watches: what happened to the objects of one resource, one JSON line per event, in revision order.
 
-An event is encoded once for all watchers that see it in the same way. A sink that cannot keep up is ended, never awaited;
-its client resumes from its last revision or lists again. Everything up to a bookmark's revision has been sent before it.
+An event is encoded once for all watchers that see it in the same way. Nothing is queued for a sink that is full: its watch
+pauses, and catches up from the store's history when there is room again, or ends with 410 when the history no longer
+reaches back so far. Everything up to a bookmark's revision has been sent before it.
 
 Upstream: apiserver pkg/storage/cacher (watch cache), pkg/endpoints/handlers/watch.go; KEP-3157 for initial events.
 """
 
 import asyncio
+import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import orjson
 
-from capi.kube.errors import ApiError
+from capi.kube.errors import ApiError, InternalError
 from capi.kube.messages import Sink
 from capi.kube.types import Object
 from capi.server.registry import refusals
@@ -24,14 +25,16 @@ from capi.server.registry.selection import Selection
 from capi.server.registry.served import Served
 from capi.server.store.interface import Compacted, Entry, Store, StoreEvent
 
+_log = logging.getLogger(__name__)
+
 BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
 """So long before its timeout a watch sends a last bookmark."""
 _MIN_TIMEOUT, _MAX_TIMEOUT = 1_800, 3_600
 _LONGEST = 366 * 86_400
 """Timers take no more than this; clients that ask for more mean "for ever"."""
-_CHUNK = 128
-"""Initial events per write to the sink."""
+_CHUNK_BYTES = 64 * 1024
+"""Events that are known already are written together until there is so much of them."""
 _END_OF_INITIAL = {"k8s.io/initial-events-end": "true"}
 
 _Memo: TypeAlias = "dict[tuple[str, bool, str, int], bytes]"
@@ -83,7 +86,10 @@ class WatchHub:
     def _publish(self, event: StoreEvent) -> None:
         memo: _Memo = {}
         for watch in list(self._running.get(event.resource, ())):
-            watch.offer(event, memo)
+            try:
+                watch.offer(event, memo)
+            except Exception as error:  # an object that one watch cannot show must not hold up the commit
+                watch.fail(error)
 
 
 class Watch:
@@ -101,29 +107,38 @@ class Watch:
         self._options, self._representation = options, representation
         self._sink: Sink | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        self._lines: Iterator[bytes] = iter(())
+        """What precedes the live events and has not been written."""
         self._sent = 0
-        """Events up to this revision have been sent or were not wanted."""
+        """Events up to this revision are written, in `_lines`, or were not wanted."""
+        self._paused = False
 
     def start(self, sink: Sink) -> None:
         self._sink = sink
         self._sent = self._hub.store.revision
         try:
-            lines = self._beginning()
+            self._lines = self._beginning()
         except ApiError as error:
-            sink.write(_line("ERROR", orjson.dumps(error.status)))
-            self.end()
+            self.fail(error)
             return
-        while chunk := b"".join(islice(lines, _CHUNK)):
-            if not self._write(chunk):
-                return
         self._hub.add(self._served.table, self)
         self._arm()
+        self._pump()
+
+    def resume(self) -> None:
+        if not self._paused:
+            return
+        self._paused = False
+        self._pump()
+        while not self._paused and self._sink is not None and self._fall_in():
+            self._pump()
 
     def stop(self) -> None:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
         self._hub.drop(self._served.table, self)
+        self._lines = iter(())
         self._sink = None
 
     def end(self) -> None:
@@ -133,9 +148,21 @@ class Watch:
         if sink is not None:
             sink.end()
 
+    def fail(self, error: Exception) -> None:
+        """Close the stream with an ERROR event."""
+        if not isinstance(error, ApiError):
+            _log.error("A watch of %s failed", self._served.table, exc_info=error)
+            error = InternalError(f"Internal error occurred: {type(error).__name__}")
+        if self._sink is not None:
+            self._sink.write(_line("ERROR", orjson.dumps(error.status)))
+        self.end()
+
     def offer(self, event: StoreEvent, memo: _Memo) -> None:
-        """Show a new event if it concerns this watch."""
-        if event.revision > self._sent and (line := self._event_line(event, memo)):
+        """Show a new event if it concerns this watch, unless it comes to it later by itself."""
+        if self._paused or event.revision <= self._sent:
+            return
+        self._sent = event.revision
+        if line := self._event_line(event, memo):
             self._write(line)
 
     # -- content ------------------------------------------------------------------------------------------------
@@ -156,24 +183,28 @@ class Watch:
         if wanted > self._sent:  # a watch may wait for a revision that is not there yet
             self._sent = wanted
             return iter(())
-        try:
-            events = self._hub.store.events(self._served.table, wanted)
-        except Compacted as compacted:
-            raise refusals.too_old_version(wanted, compacted.oldest) from compacted
-        return self._replay(events)
+        return self._replay(wanted)
 
     def _initial(self, *, bookmark: bool) -> Iterator[bytes]:
+        """The objects of now, however long it takes to write them."""
+        entries = [entry for _, entry in self._hub.store.scan(self._served.table, self._selection.namespace)]
+        return self._initial_lines(entries, bookmark)
+
+    def _initial_lines(self, entries: Sequence[Entry], bookmark: bool) -> Iterator[bytes]:
         selection = self._selection
-        for _, entry in self._hub.store.scan(self._served.table, selection.namespace):
+        for entry in entries:
             if selection.everything or selection.matches(entry):
                 yield self._object_line("ADDED", entry)
         if bookmark:
-            yield self._bookmark(_END_OF_INITIAL)
+            yield self._bookmark(self._sent, _END_OF_INITIAL)
 
-    def _replay(self, events: Iterable[StoreEvent]) -> Iterator[bytes]:
-        for event in events:
-            if line := self._event_line(event, {}):
-                yield line
+    def _replay(self, after: int) -> Iterator[bytes]:
+        """Lines of the events after a revision. Raises Expired."""
+        try:
+            events = self._hub.store.events(self._served.table, after)
+        except Compacted as compacted:
+            raise refusals.too_old_version(after, compacted.oldest) from compacted
+        return (line for event in events if (line := self._event_line(event, {})))
 
     def _event_line(self, event: StoreEvent, memo: _Memo) -> bytes | None:
         selection, deleted = self._selection, event.type == "DELETED"
@@ -209,9 +240,9 @@ class Watch:
             encoded = self._representation.encode(self._served.from_storage(entry.object), encoded)
         return _line(kind, encoded)
 
-    def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
+    def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
         kind = self._served.type
-        meta: Object = {"resourceVersion": str(max(self._sent, self._hub.store.revision))}
+        meta: Object = {"resourceVersion": str(revision)}
         if annotations:
             meta["annotations"] = annotations
         obj = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
@@ -220,11 +251,27 @@ class Watch:
 
     # -- output -------------------------------------------------------------------------------------------------
 
-    def _write(self, data: bytes) -> bool:
-        if self._sink is None:
+    def _write(self, data: bytes) -> None:
+        if self._sink is not None and not self._sink.write(data):
+            self._paused = True
+
+    def _pump(self) -> None:
+        """Write what precedes the live events while there is room."""
+        try:
+            while not self._paused and (chunk := _chunk(self._lines)):
+                self._write(chunk)
+        except Exception as error:
+            self.fail(error)
+
+    def _fall_in(self) -> bool:
+        """Take up what happened during a pause; False if that is nothing."""
+        before, self._sent = self._sent, max(self._sent, self._hub.store.revision)
+        if before == self._sent:
             return False
-        if not self._sink.write(data):
-            self.end()
+        try:
+            self._lines = self._replay(before)
+        except ApiError as error:
+            self.fail(error)
             return False
         return True
 
@@ -241,12 +288,25 @@ class Watch:
             self._timers.append(loop.call_later(BOOKMARK_SECONDS, self._regular_bookmark, len(self._timers)))
 
     def _write_bookmark(self) -> None:
-        self._write(self._bookmark())
+        if not self._paused:
+            self._write(self._bookmark(max(self._sent, self._hub.store.revision)))
 
     def _regular_bookmark(self, slot: int) -> None:
         self._write_bookmark()
         if self._sink is not None:
             self._timers[slot] = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._regular_bookmark, slot)
+
+
+def _chunk(lines: Iterator[bytes]) -> bytes:
+    """The next lines, together; b"" if there are none."""
+    taken: list[bytes] = []
+    size = 0
+    for line in lines:
+        taken.append(line)
+        size += len(line)
+        if size >= _CHUNK_BYTES:
+            break
+    return b"".join(taken)
 
 
 def _line(kind: str, encoded: bytes) -> bytes:

@@ -17,6 +17,10 @@ class Ticker:
     def __init__(self) -> None:
         self.sink: Sink | None = None
         self.stopped = asyncio.Event()
+        self.resumed = asyncio.Event()
+
+    def resume(self) -> None:
+        self.resumed.set()
 
     def start(self, sink: Sink) -> None:
         self.sink = sink

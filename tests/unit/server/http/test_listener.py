@@ -180,20 +180,39 @@ async def test_a_watcher_that_leaves_stops_its_producer(echo):
     await eventually(lambda: listener.connections == 0)
 
 
+async def fill(ticker) -> int:
+    """Write until the peer's side is full; how many times 100 kB."""
+    sent = 1
+    while ticker.sink.write(b"x" * 100_000):
+        sent += 1
+        await asyncio.sleep(0)
+        assert sent < 1000
+    return sent
+
+
 async def test_a_watcher_that_does_not_read_is_dropped(echo):
-    async with (
-        listening(limits=Limits(write_seconds=0, write_bytes=1000)) as (handler, listener),
-        peer(listener.port) as p,
-    ):
+    async with listening(limits=Limits(write_seconds=0.1)) as (handler, listener), peer(listener.port) as p:
         await p.send(GET.format("/watch"))
         await p.head()
-        sink, sent = handler.tickers[0].sink, 0
-        while sink.write(b"x" * 100_000):
-            sent += 1
-            await asyncio.sleep(0)
-            assert sent < 1000
+        await fill(handler.tickers[0])
         async with asyncio.timeout(5):
             await handler.tickers[0].stopped.wait()
+
+
+async def test_a_watcher_that_reads_on_is_written_to_again(echo):
+    handler, listener = echo
+    async with peer(listener.port) as p:
+        await p.send(GET.format("/watch"))
+        await p.head()
+        ticker = handler.tickers[0]
+        sent = await fill(ticker)
+        assert not ticker.resumed.is_set()
+        for _ in range(sent):
+            await p.chunk()
+        async with asyncio.timeout(5):
+            await ticker.resumed.wait()
+        assert ticker.sink.write(b"more")
+        assert await p.chunk() == b"more"
 
 
 async def test_a_peer_that_does_not_read_its_answers_is_not_served_more_and_cut():
@@ -316,6 +335,7 @@ async def test_nodelay_is_set():
         test_a_stream_is_chunked_and_ends_cleanly,
         test_a_watcher_that_leaves_stops_its_producer,
         test_a_watcher_that_does_not_read_is_dropped,
+        test_a_watcher_that_reads_on_is_written_to_again,
         test_head_has_the_length_but_no_body,
     ],
 )

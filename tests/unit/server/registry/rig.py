@@ -16,7 +16,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Lines:
-    """A sink that keeps what it gets; `room` bytes at most."""
+    """A sink that keeps what it gets, and is full when `room` bytes are in it."""
 
     def __init__(self, room: int = 1 << 40) -> None:
         self.data, self.ended, self.room = b"", False, room
@@ -24,7 +24,7 @@ class Lines:
     def write(self, data: bytes) -> bool:
         self.data += data
         self.room -= len(data)
-        return self.room >= 0
+        return self.room > 0
 
     def end(self) -> None:
         self.ended = True

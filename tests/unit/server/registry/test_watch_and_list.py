@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from capi.kube.errors import ApiError, BadRequest, Expired, Invalid, NotFound, Timeout
+from capi.kube.types import Object
 from capi.server.registry.interface import ListOptions
 from tests.unit.server.registry.rig import Lines, Rig, a_config_map, a_definition, a_widget
 
@@ -205,12 +206,64 @@ async def test_watches_keep_to_their_namespace_and_name(rig: Rig) -> None:
     assert here.brief == [("ADDED", "a"), ("ADDED", "b")] and one.brief == [("ADDED", "a")]
 
 
-async def test_a_slow_watcher_is_dropped_and_costs_the_others_nothing(rig: Rig) -> None:
-    slow, _ = rig.watch("configmaps", sink=Lines(room=100))
+async def test_a_slow_watcher_pauses_and_catches_up_in_order(rig: Rig) -> None:
+    slow, watch = rig.watch("configmaps", sink=Lines(room=100))
     fast, _ = rig.watch("configmaps")
     await five(rig)
-    assert slow.ended and not fast.ended and len(fast.events) == 5
-    assert rig.registry.watches() == 1
+    assert len(slow.events) == 1 and len(fast.events) == 5
+    while len(slow.events) < 5:
+        slow.room = 100
+        watch.resume()
+    assert slow.data == fast.data
+    slow.room = 1 << 20
+    watch.resume()
+    await rig.create("configmaps", a_config_map("z"))
+    assert slow.data == fast.data
+
+
+async def test_a_watcher_paused_within_its_initial_events_gets_the_rest_and_what_came_meanwhile(rig: Rig) -> None:
+    await rig.create("configmaps", {"metadata": {"name": "a"}, "data": {"x": "x" * 100_000}})
+    await rig.create("configmaps", {"metadata": {"name": "b"}, "data": {"x": "old"}})
+    options = {"send_initial_events": True, "resource_version_match": "NotOlderThan", "allow_bookmarks": True}
+    slow, watch = rig.watch("configmaps", sink=Lines(room=1), **options)
+    snapshot = str(rig.registry.revision)
+    await rig.patch("configmaps", "b", {"data": {"x": "new"}})
+    await rig.delete("configmaps", "a")
+    assert slow.brief == [("ADDED", "a")]
+    slow.room = 1 << 20
+    watch.resume()
+    wanted = [("ADDED", "a"), ("ADDED", "b"), ("BOOKMARK", ""), ("MODIFIED", "b"), ("DELETED", "a")]
+    assert slow.brief == wanted
+    assert slow.events[1]["object"]["data"]["x"] == "old"
+    assert slow.events[2]["object"]["metadata"]["resourceVersion"] == snapshot
+
+
+async def test_a_watcher_that_reads_too_late_is_told_to_list_again(rig: Rig) -> None:
+    slow, watch = rig.watch("configmaps", sink=Lines(room=1))
+    await five(rig)
+    rig.registry._store.compact(rig.registry.revision)
+    slow.room = 1 << 20
+    watch.resume()
+    assert [event["type"] for event in slow.events] == ["ADDED", "ERROR"]
+    assert slow.events[-1]["object"]["code"] == 410
+    assert slow.ended and rig.registry.watches() == 0
+
+
+class _Broken:
+    def encode(self, obj: Object, encoded: bytes) -> bytes:
+        raise ValueError("cannot be shown")
+
+
+async def test_an_object_that_cannot_be_shown_ends_its_watch_and_nothing_else(rig: Rig) -> None:
+    broken, info = Lines(), rig.info("configmaps")
+    rig.registry.watch(info, "ns", ListOptions(), _Broken()).start(broken)
+    healthy, _ = rig.watch("configmaps")
+    await rig.create("configmaps", a_config_map())
+    late = Lines()
+    rig.registry.watch(info, "ns", ListOptions(), _Broken()).start(late)
+    for seen in (broken, late):
+        assert [event["type"] for event in seen.events] == ["ERROR"] and seen.ended
+    assert healthy.brief == [("ADDED", "a")] and rig.registry.watches() == 1
 
 
 async def test_a_stopped_watch_is_forgotten(rig: Rig) -> None:
