@@ -74,6 +74,9 @@ class Bench:
                 await self._ready()
                 self.result["ready_s"] = round(time.monotonic() - started, 2)
                 await self._story()
+            except BaseException:
+                print((self.folder / "log").read_text(errors="replace")[-5000:], file=sys.stderr)
+                raise
             finally:
                 process.terminate()
 

@@ -22,7 +22,7 @@ from capi.runtime import sources
 from capi.runtime.caches import ManagementReader
 from capi.runtime.clusters import ClusterConnections
 from capi.runtime.events import EventRecorder
-from capi.runtime.execute import Executor, Expectation, Outcome
+from capi.runtime.execute import Executor, Expectation, Outcome, newest
 from capi.runtime.metrics import ControllerMetrics
 from capi.runtime.plan import Plan
 from capi.runtime.queue import EARLY, Pace, WorkQueue
@@ -187,7 +187,7 @@ class Controller:
 
     def _finish(self, key: Key, obj: Resource, plan: Plan, outcome: Outcome) -> str:
         """Events, requeueing and the hold. Raises the pass's errors."""
-        unseen = [expected for expected in outcome.expectations if not expected.met()]
+        unseen = newest(expected for expected in outcome.expectations if not expected.met())
         if unseen:
             self._holds[key] = _Hold(unseen, self._clock.monotonic() + CONSISTENCY_TIMEOUT)
         for event in plan.events:

@@ -58,6 +58,19 @@ class Expectation:
             self.informer.when_gone(self.key, callback)
 
 
+def newest(expectations: Iterable[Expectation]) -> list[Expectation]:
+    """The same demand with one revision per cache: a cache that shows the newest write shows the others."""
+    gone: list[Expectation] = []
+    latest: dict[int, Expectation] = {}
+    for expected in expectations:
+        known = latest.get(id(expected.informer))
+        if not expected.revision:
+            gone.append(expected)
+        elif known is None or known.revision < expected.revision:
+            latest[id(expected.informer)] = expected
+    return [*latest.values(), *gone]
+
+
 @dataclass(slots=True)
 class Outcome:
     """What came of a Plan."""

@@ -96,7 +96,12 @@ class Reflector:
         now = self._clock.monotonic()
         if self._deadline is not None and now - self._doubted >= SUSPICION_INTERVAL:
             self._doubted = now
-            self._deadline.reschedule(asyncio.get_running_loop().time())
+            self._extend(0.0)
+
+    def _extend(self, seconds: float) -> None:
+        """Let the current watch be silent for that long from now. One that has just run out ends as such: a busy loop may be late."""
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(asyncio.get_running_loop().time() + seconds)
 
     async def run(self) -> None:
         """List and watch for ever."""
@@ -185,30 +190,28 @@ class Reflector:
     async def _watch(self, initial: bool) -> int:
         """Follow one stream to its end; the number of events. Raises for its errors, and TransportError when it is dead."""
         seconds = random.randint(*LIFETIME)
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(GRACE if initial else seconds + GRACE) as self._deadline:
                 async with self._client.lines(self._path, self._query(initial, seconds), self._accept) as lines:
                     events = 0
                     if initial:
-                        events = await self._initial(lines, loop)
+                        events = await self._initial(lines)
                     self._alive()
-                    self._deadline.reschedule(loop.time() + seconds + GRACE)
+                    self._extend(seconds + GRACE)
                     return events + await self._changes(lines)
         except msgspec.DecodeError as error:
             raise TransportError(f"the watch sent what is not an event: {error}") from error
         except TimeoutError as error:
             raise TransportError("the watch is silent; its connection may be dead") from error
 
-    async def _initial(self, lines: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> int:
+    async def _initial(self, lines: AsyncIterator[bytes]) -> int:
         """Collect the initial state up to its closing bookmark."""
         objects: dict[Key, Any] = {}
         count = 0
         async for line in lines:
             count += 1
             if count % _BURST == 0:
-                assert self._deadline is not None
-                self._deadline.reschedule(loop.time() + GRACE)
+                self._extend(GRACE)
                 await asyncio.sleep(0)
             event = decode_event(line)
             if event.type == "BOOKMARK":
