@@ -39,7 +39,8 @@ def merge(
     """`new` with the times of `old` where the status did not change; order by the fixed table, then by name.
 
     A condition that already carries a transition time (mirrored from elsewhere) keeps it when its status changed.
-    observedGeneration is restamped only when something else in the condition changed: a generation bump alone is no write.
+    observedGeneration says of which generation the condition was told; `kubectl wait` believes none that lags behind. The
+    write costs nothing: status.observedGeneration moves with it.
     """
     before = {c.type: c for c in old}
     merged = [_merged(before.get(c.type), c, now, generation) for c in new]
@@ -47,8 +48,10 @@ def merge(
 
 
 def _merged(old: Condition | None, new: Condition, now: datetime, generation: int | None) -> Condition:
+    observed = new.observed_generation or generation
     if old is not None and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
-        return old
+        same = observed is None or observed == old.observed_generation
+        return old if same else msgspec.structs.replace(old, observed_generation=observed)
     changed = old is None or old.status != new.status
     time = (new.last_transition_time or now) if changed or old is None else old.last_transition_time
     return Condition(
@@ -57,7 +60,7 @@ def _merged(old: Condition | None, new: Condition, now: datetime, generation: in
         reason=new.reason,
         message=new.message,
         last_transition_time=(time or now).replace(microsecond=0),
-        observed_generation=new.observed_generation or generation,
+        observed_generation=observed,
     )
 
 
