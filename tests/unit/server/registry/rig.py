@@ -71,12 +71,20 @@ class Rig:
         return written.object
 
     async def patch(
-        self, plural: str, name: str, body: Any, *, kind: Any = MERGE, subresource: str = "", **options: Any
+        self,
+        plural: str,
+        name: str,
+        body: Any,
+        *,
+        kind: Any = MERGE,
+        subresource: str = "",
+        namespace: str = "ns",
+        **options: Any,
     ) -> Object:
         data = body if isinstance(body, bytes) else orjson.dumps(body)
         written = await self.registry.patch(
             self.info(plural),
-            "ns",
+            namespace,
             name,
             kind,
             data,
