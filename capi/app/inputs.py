@@ -151,7 +151,9 @@ async def resolve(client: Client, api_version: str, kind: str) -> ResourceType:
     if meant := get_close_matches(kind, {str(found["kind"]) for found in resources}, n=1):
         raise NotFound(f'no kind "{kind}" in apiVersion "{api_version}" is served here; did you mean {meant[0]}?')
     if served := await _versions(client, group, kind):
-        raise NotFound(f'kind "{kind}" is served in {", ".join(served)} here, not in apiVersion "{api_version}"')
+        raise NotFound(
+            f'kind "{kind}" is served in {", ".join(served)} here, not in "{api_version}"; change apiVersion'
+        )
     raise NotFound(
         f'no kind "{kind}" in apiVersion "{api_version}" is served here; check both, or apply its CustomResourceDefinition first'
     )

@@ -20,8 +20,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(main)
     import uvloop
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(main)
+    finally:
+        main.close()  # Ctrl-C before it began: else Python complains that nobody awaited it
 
 
 def stop_signal() -> asyncio.Event:

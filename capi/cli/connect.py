@@ -1,6 +1,7 @@
 """Which API server a command talks to, and the client for it."""
 
 import os
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,12 +14,25 @@ from capi.client.config import ClusterConfig
 from capi.kube.errors import CapiError, TransportError
 
 
-class NoKubeconfigOfUp(CapiError):
+class NeverRan(CapiError):
     """`capi up` has not run with that data directory."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        super().__init__(f"{kubeconfig} is not there: `capi up` has not run with that data directory")
+        self.way_out = _up(kubeconfig)
 
 
 class NotRunning(TransportError):
     """Nothing answers where `capi up` would."""
+
+    def __init__(self, kubeconfig: Path, why: str) -> None:
+        super().__init__(f"{why}\n  {kubeconfig} is of a `capi up` that does not run now")
+        self.way_out = f"{_up(kubeconfig)}, or --kubeconfig FILE for another API server"
+
+
+def _up(kubeconfig: Path) -> str:
+    folder = kubeconfig.parent
+    return "capi up" if folder == default_data_dir() else f"capi up --data-dir {shlex.quote(str(folder))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +64,10 @@ class Connected:
 
 @asynccontextmanager
 async def connected(where: Where) -> AsyncIterator[Connected]:
-    """A client for one command. Raises KubeconfigError, NoKubeconfigOfUp, TransportError."""
+    """A client for one command. Raises KubeconfigError, NeverRan, TransportError."""
     file = where.of_capi_up() if where.kubeconfig is None else None
     if file is not None and not file.exists():
-        raise NoKubeconfigOfUp(f"{file} is not there: `capi up` has not run with that data directory")
+        raise NeverRan(file)
     config: ClusterConfig = kubeconfig.load(file or where.kubeconfig, context=where.context)
     transport = http.connect(config)
     try:
@@ -61,8 +75,6 @@ async def connected(where: Where) -> AsyncIterator[Connected]:
     except TransportError as error:
         if file is None:
             raise
-        raise NotRunning(
-            f"{error.message}\n  {file} is of a `capi up` that does not run now: start it, or give --kubeconfig FILE"
-        ) from error
+        raise NotRunning(file, error.message) from error
     finally:
         await transport.close()

@@ -47,7 +47,7 @@ def report(error: Exception) -> int:
         traceback.print_exception(error)
     if isinstance(error, CapiError):
         sys.stderr.write(f"error: {sentence(error)}\n")
-        if advice := _ADVICE.get(type(error).__name__):
+        if advice := getattr(error, "way_out", None) or _ADVICE.get(type(error).__name__):
             sys.stderr.write(f"try:   {advice}\n")
         return code(error)
     if isinstance(error, OSError) and error.filename is not None:
@@ -60,16 +60,14 @@ def report(error: Exception) -> int:
 
 
 _ADVICE = {
-    "BadManifest": "mend it and start again",
     "KubeconfigError": "--kubeconfig FILE, --context NAME, or `capi up` for a server of your own",
     "ListenError": "--port=0 for a free port, or --host for another address",
-    "NoKubeconfigOfUp": "capi up",
-    "NotRunning": "capi up",
     "StoreError": "--data-dir DIR for another one, or --ephemeral",
     "TransportError": "see that the API server runs, or give another one with --kubeconfig",
     "Unauthorized": "a new kubeconfig: its certificate or token is expired, or of another server",
 }
-"""What to do, in the words of the command line, by class: the classes live below it and are not worth importing here."""
+"""What to do, in the words of the command line, by class: the classes live below it and are not worth importing here.
+Errors of the command line itself have a `way_out`."""
 
 
 def sentence(error: CapiError) -> str:

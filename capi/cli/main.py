@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from capi.cli import commands, errors
+from capi.cli import commands, errors, streams
 from capi.cli.arguments import Parser
 
 Run = Callable[[argparse.Namespace], int]
@@ -58,6 +58,7 @@ example:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `capi` script; the exit code."""
+    streams.speak_plainly(sys.stdout, sys.stderr)
     arguments = parser().parse_args(argv)
     errors.settings.debug = arguments.debug or bool(os.environ.get("CAPI_DEBUG"))
     command: Run | None = arguments.command
