@@ -11,6 +11,7 @@ from capi.app.tree import Node, Options
 from capi.cli import draw
 from capi.cli.connect import Where, connected
 from capi.kube import yaml
+from capi.kube.errors import NotFound
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 
@@ -35,12 +36,17 @@ async def _watch(where: Where, name: str, options: Options, output: str | None) 
     in_place = sys.stdout.isatty() and output is None
     before: Node | None = None
     async with connected(where) as there:
-        async for tree in content.follow(there.client, name, there.namespace, options):
-            text = _shown(tree, output)
-            if in_place or tree != before:
-                sys.stdout.write((_HOME_AND_CLEAR if in_place else "") + text + "\n")
-                sys.stdout.flush()
-            before = tree
+        try:
+            async for tree in content.follow(there.client, name, there.namespace, options):
+                text = _shown(tree, output)
+                if in_place or tree != before:
+                    sys.stdout.write((_HOME_AND_CLEAR if in_place else "") + text + "\n")
+                    sys.stdout.flush()
+                before = tree
+        except NotFound:
+            if before is None:
+                raise
+            sys.stderr.write(f"Cluster {there.namespace}/{name} is gone.\n")  # the end of its story, not an error
 
 
 def _shown(tree: Node, output: str | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from capi.app.inputs import LIMIT
-from tests.e2e.process import CAPI, ENV, CapiProcess, capi, running_up, wait_ready
+from tests.e2e.process import CAPI, ENV, CapiProcess, Kubectl, capi, running_up, wait_ready
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
 REFUSED, USAGE, SURROUNDINGS, INTERRUPTED = 1, 2, 3, 130
@@ -193,3 +193,30 @@ def test_an_ephemeral_start_leaves_nothing(tmp_path: Path) -> None:
     command = [*CAPI, "up", str(EXAMPLE), "--once", "--ephemeral"]
     assert subprocess.run(command, env=env, capture_output=True, timeout=60, check=False).returncode == 0
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.kubectl
+def test_a_watch_ends_well_when_its_cluster_is_deleted(tmp_path: Path, kubectl: str) -> None:
+    data = tmp_path / "data"
+    with running_up(data, str(EXAMPLE)) as up:
+        _applied(up)
+        command = [*CAPI, "describe", "cluster", "quickstart", "--watch", f"--data-dir={data}"]
+        watch = subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert watch.stdout is not None and watch.stdout.readline().startswith("NAME")
+        Kubectl(kubectl, data / "kubeconfig").run("delete", "cluster", "quickstart")
+        _, said = watch.communicate(timeout=30)
+    assert watch.returncode == 0 and said == "Cluster default/quickstart is gone.\n"
+
+
+def test_the_workload_kubeconfig_of_a_cluster_without_control_plane_is_not_there_yet(tmp_path: Path) -> None:
+    file = tmp_path / "half.yaml"
+    reference = "{apiGroup: infrastructure.cluster.x-k8s.io, kind: DevCluster, name: half}"
+    file.write_text(
+        "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: half}\n"
+        f"spec: {{infrastructureRef: {reference}}}\n"
+    )
+    with running_up(tmp_path / "data", str(file)) as up:
+        _applied(up)
+        done = capi("get", "kubeconfig", "half", f"--data-dir={tmp_path / 'data'}")
+    assert done.returncode == REFUSED and done.stdout == ""
+    assert "not there yet; `capi describe cluster half` shows what it waits for" in done.stderr
