@@ -29,6 +29,7 @@ SKEW = timedelta(hours=1)
 """How far not-before lies in the past."""
 CA_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=365)
+_LONGEST_NAME = 64
 RENEW_BEFORE = timedelta(days=30)
 """A certificate with less than this left is issued anew at the next start."""
 
@@ -45,10 +46,15 @@ class KeyPair:
     key: bytes
 
 
+def _common_name(text: str) -> x509.NameAttribute:
+    """X.520 allows 64 characters; of a longer name (a cluster's may have 63, before its suffix) the beginning counts."""
+    return x509.NameAttribute(NameOID.COMMON_NAME, text[:_LONGEST_NAME])
+
+
 def new_ca(common_name: str, now: datetime, *, life: timedelta = CA_LIFE) -> KeyPair:
     """A self-signed authority that may sign leaf certificates only."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    name = x509.Name([_common_name(common_name)])
     usage = x509.KeyUsage(
         digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
         data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
@@ -188,7 +194,7 @@ def _issue(  # noqa: PLR0913 - what a certificate says
     subject = x509.Name(
         [
             *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations),
-            x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+            _common_name(common_name),
         ]
     )
     life = min(life, authority.not_valid_after_utc - now)

@@ -7,8 +7,15 @@ Source: the provider contract pages of the Cluster API book, and controllers/ext
 """
 
 from capi.contract.fields import (
+    BOOTSTRAP,
+    CONTROL_PLANE,
+    INFRA_CLUSTER,
+    INFRA_MACHINE,
+    INFRA_POOL,
+    Fact,
     addresses,
     available_replicas,
+    check,
     conditions,
     control_plane_endpoint,
     control_plane_initialized,
@@ -32,8 +39,15 @@ from capi.contract.fields import (
 )
 
 __all__ = [
+    "BOOTSTRAP",
+    "CONTROL_PLANE",
+    "INFRA_CLUSTER",
+    "INFRA_MACHINE",
+    "INFRA_POOL",
+    "Fact",
     "addresses",
     "available_replicas",
+    "check",
     "conditions",
     "control_plane_endpoint",
     "control_plane_initialized",

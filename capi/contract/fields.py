@@ -1,12 +1,22 @@
 """The facts that the contracts let core read, one function each."""
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
 
 from capi.api.core.v1beta2 import APIEndpoint, FailureDomain, MachineAddress, StatusVersion
 from capi.contract.paths import find, first, read
 from capi.kube import times
 from capi.kube.conditions import Condition
 from capi.kube.objects import Unstructured
+
+Fact: TypeAlias = Callable[[Unstructured], object]
+"""One of the functions below."""
+
+
+def check(obj: Unstructured, facts: Iterable[Fact]) -> None:
+    """Raises ContractError, which names object and path, if one of `facts` cannot be read."""
+    for fact in facts:
+        fact(obj)
 
 
 def provisioned(obj: Unstructured) -> bool:
@@ -153,3 +163,18 @@ def _condition(entry: dict[str, Any]) -> Condition | None:
         last_transition_time=moment,
         observed_generation=generation if isinstance(generation, int) else None,
     )
+
+
+INFRA_MACHINE: Final = (provisioned, provider_id, failure_domain, addresses, interruptible, failure)
+"""What core reads of an infrastructure object for one Machine."""
+INFRA_POOL: Final = (provisioned, provider_id_list, infrastructure_machine_kind, replicas, failure)
+"""… of the infrastructure of a pool."""
+INFRA_CLUSTER: Final = (provisioned, control_plane_endpoint, failure_domains, failure)
+"""… of the infrastructure of a Cluster."""
+BOOTSTRAP: Final = (data_secret_created, data_secret_name, failure)
+"""… of a bootstrap config."""
+CONTROL_PLANE: Final = (
+    control_plane_initialized, external_managed_control_plane, control_plane_endpoint, desired_replicas, replicas,
+    ready_replicas, available_replicas, up_to_date_replicas, version, versions, failure,
+)  # fmt: skip
+"""… of a control plane."""

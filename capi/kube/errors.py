@@ -4,6 +4,7 @@
     ├─ ApiError(status)            an API server's refusal; subclasses by `reason`
     ├─ TransportError              no answer: connection level; client and informer retry
     ├─ ContractError               a provider object breaks the contract; retried when it changes
+    │  └─ UnknownKind              no CRD serves the kind of a reference
     ├─ BackendError                infrastructure refused; its reason goes into a condition
     └─ TerminalError               needs a new spec: no retry until the generation changes
 
@@ -234,6 +235,10 @@ class TransportError(CapiError):
 
 class ContractError(CapiError):
     """A provider object does not follow the Cluster API contract; its provider must be mended."""
+
+
+class UnknownKind(ContractError):
+    """No CustomResourceDefinition serves the referenced kind, so no object of it exists; install its provider."""
 
 
 class BackendError(CapiError):

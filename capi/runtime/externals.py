@@ -9,7 +9,7 @@ import asyncio
 import re
 from typing import ClassVar
 
-from capi.kube.errors import ContractError, TransportError
+from capi.kube.errors import ContractError, TransportError, UnknownKind
 from capi.kube.objects import Resource
 from capi.kube.types import GroupKind, Key, ResourceType
 from capi.runtime.informer import Informer
@@ -60,7 +60,7 @@ class ExternalKinds:
         self._running: dict[GroupKind, Informer] = {}
 
     def type_of(self, kind: GroupKind) -> ResourceType:
-        """The version of a provider kind to use. Raises ContractError."""
+        """The version of a provider kind to use. Raises ContractError, UnknownKind among them."""
         known = self._types.get(kind)
         if known is None:
             known = self._types[kind] = self._resolve(kind)
@@ -70,7 +70,7 @@ class ExternalKinds:
         name = plural(kind.kind)
         crd: CrdMetadata | None = self._crds.store.get(Key("", f"{name}.{kind.group}"))
         if crd is None:
-            raise ContractError(
+            raise UnknownKind(
                 f"there is no CustomResourceDefinition {name}.{kind.group} for kind {kind}; install its provider"
             )
         for contract in CONTRACTS:

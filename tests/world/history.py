@@ -90,8 +90,9 @@ class Play:
             return ""
         if infra is None or gone(infra) or pool.key in self.excused:
             return ""
-        machines = [m for m in await self.w.client.list(Machine, namespace) if m.metadata.controller == ref]
-        living = [m for m in machines if not m.deleting]
+        leaving = {m.spec.infrastructure_ref.name for m in await self.w.client.list(Machine, namespace) if m.deleting}
+        members = await self.w.client.list(DevMachine, namespace, labels=f"{labels.POOL_NAME}={pool.name}")
+        living = [m for m in members if not (m.deleting or gone(m) or m.name in leaving)]
         if len(living) <= self.least(pool.key):
             return f"{len(living)} live, at least {self.least(pool.key)} were wanted within the last minute"
         return ""

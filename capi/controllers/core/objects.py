@@ -1,9 +1,11 @@
 """Provider objects that a pass has looked up: there, not there, or unreadable."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from capi import contract
 from capi.api.core.v1beta2 import ContractRef
-from capi.kube.errors import CapiError, ContractError
+from capi.kube.errors import CapiError, ContractError, UnknownKind
 from capi.kube.objects import Unstructured
 from capi.runtime.reader import Reader
 
@@ -15,6 +17,18 @@ class Found:
     ref: ContractRef | None = None
     obj: Unstructured | None = None
     error: CapiError | None = None
+    broken: Unstructured | None = None
+    """With an error: the object that breaks the contract. It can be deleted, but nothing can be read of it."""
+
+    @property
+    def present(self) -> Unstructured | None:
+        """What there is to delete, however broken."""
+        return self.obj or self.broken
+
+    @property
+    def obscure(self) -> CapiError | None:
+        """Why nobody knows whether there is anything; None where a kind does not exist, for then there is nothing."""
+        return None if self.broken is not None or isinstance(self.error, UnknownKind) else self.error
 
     @property
     def missing(self) -> bool:
@@ -38,14 +52,23 @@ class Found:
 ABSENT = Found()
 
 
-async def look_up(reader: Reader, ref: ContractRef | None, namespace: str) -> Found:
-    """Follow a reference; a broken contract (no CRD, no label) is kept as an error, for the condition to say so."""
+async def look_up(
+    reader: Reader, ref: ContractRef | None, namespace: str, facts: Iterable[contract.Fact] = ()
+) -> Found:
+    """Follow a reference; a broken contract (no CRD, no label, a malformed one of `facts`) is kept as an error, for the
+    condition to say so. The `facts` of an object that is found without error can be read."""
     if ref is None or not ref.name:
         return ABSENT
     try:
-        return Found(ref, await reader.external(ref.group_kind, ref.name, namespace))
+        obj = await reader.external(ref.group_kind, ref.name, namespace)
     except ContractError as error:
         return Found(ref, error=error)
+    try:
+        if obj is not None:
+            contract.check(obj, facts)
+    except ContractError as error:
+        return Found(ref, error=error, broken=obj)
+    return Found(ref, obj)
 
 
 def ref_value(namespace: str, group: str, kind: str, name: str) -> str:

@@ -58,8 +58,9 @@ def pools_of_machine_pool(pool: MachinePool, _reader: Reader) -> Iterable[Key]:
 
 
 def pools_of_machine(machine: Machine, reader: Reader) -> Iterable[Key]:
-    """The DevMachinePool behind a pool's Machine."""
-    pool = labelled_pool(machine, reader)
+    """The DevMachinePool behind a pool's Machine, which label or owner reference tells."""
+    owner = owner_name(machine, MachinePool)
+    pool = reader.get(MachinePool, owner, machine.namespace) if owner else labelled_pool(machine, reader)
     return pools_of_machine_pool(pool, reader) if pool is not None else ()
 
 

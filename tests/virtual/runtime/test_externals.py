@@ -71,7 +71,7 @@ async def test_events_of_a_provider_object_wake_the_one_it_concerns() -> None:
     async with a_farm(reader) as user:
         await user.create(CRDS, a_crd(BARN, {"cluster.x-k8s.io/v1beta2": "v1beta1"}))
         await asyncio.sleep(100)
-        assert reader.colors[0] == "ContractError" and reader.colors[-1] == "none"
+        assert reader.colors[0] == "UnknownKind" and reader.colors[-1] == "none"
         await user.create(BARN, a_barn("red", labels={"flock": "a"}))
         await asyncio.sleep(1)
         await user.patch(BARN, "a", "default", {"spec": {"color": "blue"}})
@@ -98,7 +98,7 @@ async def test_a_kind_outside_the_contract_is_an_error_that_names_its_crd() -> N
     async with a_farm(reader) as user:
         await user.create(CRDS, a_crd(BARN))
         await asyncio.sleep(10)
-        assert set(reader.colors) == {"ContractError"}
+        assert list(dict.fromkeys(reader.colors)) == ["UnknownKind", "ContractError"]
 
 
 @pytest.mark.looptime

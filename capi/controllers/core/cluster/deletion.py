@@ -72,14 +72,14 @@ def _control_plane_machines(seen: Scope) -> Stage | None:
 
 
 def _external(found: Found, reason: str) -> Stage | None:
-    if found.error is not None:
-        return Stage(reason=ClusterReason.INTERNAL_ERROR, message=found.error.message, error=found.error)
-    if found.obj is None:
+    if found.obscure is not None:
+        return Stage(reason=ClusterReason.INTERNAL_ERROR, message=found.obscure.message, error=found.obscure)
+    if found.present is None:
         return None
     return Stage(
         reason=reason,
         message=f"* {found}: waiting for its deletion",
-        writes=() if found.obj.deleting else (Delete(target(found.obj)),),
+        writes=() if found.present.deleting else (Delete(target(found.present)),),
     )
 
 

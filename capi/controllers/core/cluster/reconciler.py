@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from capi import contract
 from capi.api.core import finalizers, labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.controllers import pause
@@ -64,8 +65,8 @@ async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None)
     unpooled = reader.index(Machine, "unpooledOf", value)
     return Scope(
         cluster=cluster,
-        infra=await look_up(reader, cluster.spec.infrastructure_ref, cluster.namespace),
-        control_plane=await look_up(reader, cluster.spec.control_plane_ref, cluster.namespace),
+        infra=await look_up(reader, cluster.spec.infrastructure_ref, cluster.namespace, contract.INFRA_CLUSTER),
+        control_plane=await look_up(reader, cluster.spec.control_plane_ref, cluster.namespace, contract.CONTROL_PLANE),
         pools=reader.index(MachinePool, "cluster", value),
         unpooled=unpooled,
         pool_machines=len(reader.index(Machine, "cluster", value)) - len(unpooled) if cluster.deleting else 0,

@@ -95,13 +95,13 @@ def _bootstrap(seen: Scope, now: datetime) -> Stage | None:
 
 
 def _external(found: Found, reason: str, seen: Scope) -> Stage | None:
-    if found.error is not None:
+    if found.obscure is not None:
         return Stage(
-            reason=MachineReason.INTERNAL_ERROR, message=found.error.message, error=found.error, times=_kept(seen)
+            reason=MachineReason.INTERNAL_ERROR, message=found.obscure.message, error=found.obscure, times=_kept(seen)
         )
-    if found.obj is None:
+    if found.present is None:
         return None
-    writes = () if found.obj.deleting else (Delete(target(found.obj)),)
+    writes = () if found.present.deleting else (Delete(target(found.present)),)
     return Stage(reason=reason, message=f"Waiting for {found} to be deleted", writes=writes, times=_kept(seen))
 
 
@@ -157,6 +157,8 @@ def refusal(seen: Scope) -> str:
     if not _node_known(seen):
         return "there is no Node"
     plane = seen.control_plane
+    if plane.error is not None:
+        return ""  # nobody says that the cluster has ended
     if plane.obj is not None:
         if plane.obj.deleting:
             return "the control plane is being deleted"

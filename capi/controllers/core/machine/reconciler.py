@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
+from capi import contract
 from capi.api.builtin import Node
 from capi.api.core import finalizers, labels
 from capi.api.core.conditions import REMOTE_CONNECTION_PROBE
@@ -55,8 +56,8 @@ async def observe(machine: Machine, reader: Reader) -> Scope:
     """Read the caches; nothing here waits but for the first read of a provider kind."""
     namespace, name = machine.namespace, machine.spec.cluster_name
     cluster = reader.get(Cluster, name, namespace)
-    infra = await look_up(reader, machine.spec.infrastructure_ref, namespace)
-    bootstrap = await look_up(reader, machine.spec.bootstrap.config_ref, namespace)
+    infra = await look_up(reader, machine.spec.infrastructure_ref, namespace, contract.INFRA_MACHINE)
+    bootstrap = await look_up(reader, machine.spec.bootstrap.config_ref, namespace, contract.BOOTSTRAP)
     control_plane, planes = ABSENT, 0
     if machine.deleting and cluster is not None and not cluster.deleting:
         control_plane, planes = await _control_plane(cluster, reader)
@@ -83,7 +84,9 @@ async def observe(machine: Machine, reader: Reader) -> Scope:
 
 
 async def _control_plane(cluster: Cluster, reader: Reader) -> tuple[Found, int]:
-    found = await look_up(reader, cluster.spec.control_plane_ref, cluster.namespace)
+    found = await look_up(
+        reader, cluster.spec.control_plane_ref, cluster.namespace, (contract.external_managed_control_plane,)
+    )
     machines = reader.index(Machine, "controlPlaneOf", indexes.cluster_value(cluster.namespace, cluster.name))
     return found, sum(not machine.deleting for machine in machines)
 

@@ -52,19 +52,19 @@ def _machines(seen: Scope) -> Stage | None:
 
 def _externals(seen: Scope) -> Stage | None:
     for found in (seen.infra, seen.bootstrap):
-        if found.error is not None:
-            return Stage(ending=Ending(MachineReason.INTERNAL_ERROR, found.error.message), error=found.error)
-    present = [found for found in (seen.infra, seen.bootstrap) if found.obj is not None]
+        if found.obscure is not None:
+            return Stage(ending=Ending(MachineReason.INTERNAL_ERROR, found.obscure.message), error=found.obscure)
+    present = [found for found in (seen.infra, seen.bootstrap) if found.present is not None]
     if not present:
         return None
     reason = (
         MachineReason.WAITING_FOR_INFRASTRUCTURE_DELETION
-        if seen.infra.obj is not None
+        if seen.infra.present is not None
         else MachineReason.WAITING_FOR_BOOTSTRAP_DELETION
     )
     return Stage(
         ending=Ending(reason, f"Waiting for {' and '.join(str(found) for found in present)} to be deleted"),
-        writes=[Delete(target(found.obj)) for found in present if found.obj is not None and not found.obj.deleting],
+        writes=[Delete(target(obj)) for found in present if (obj := found.present) is not None and not obj.deleting],
     )
 
 

@@ -62,8 +62,8 @@ class MachinePoolReconciler:
 async def observe(pool: MachinePool, reader: Reader, memory: Memory) -> Scope:
     """Read the caches. O(instances)."""
     namespace, template = pool.namespace, pool.spec.template.spec
-    infra = await look_up(reader, template.infrastructure_ref, namespace)
-    bootstrap = await look_up(reader, template.bootstrap.config_ref, namespace)
+    infra = await look_up(reader, template.infrastructure_ref, namespace, contract.INFRA_POOL)
+    bootstrap = await look_up(reader, template.bootstrap.config_ref, namespace, contract.BOOTSTRAP)
     infra, infra_machines = await _infra_machines(pool, infra, reader)
     machines = reader.index(Machine, "pool", indexes.pool_value(namespace, pool.name))
     connection = reader.workload(ClusterKey(namespace, pool.spec.cluster_name))
@@ -95,7 +95,7 @@ async def _infra_machines(pool: MachinePool, infra: Found, reader: Reader) -> tu
     try:
         found = await reader.external_list(GroupKind(obj.resource.group, kind), pool.namespace, selector(pool))
     except ContractError as error:
-        return Found(infra.ref, error=error), ()
+        return Found(infra.ref, error=error, broken=obj), ()
     return infra, found
 
 

@@ -34,6 +34,11 @@ def _owners(obj: Resource) -> Iterable[str]:
     return [ref.uid for ref in obj.metadata.owner_references]
 
 
+def _controller(machine: Machine) -> Iterable[str]:
+    ref = machine.metadata.controller
+    return (ref.uid,) if ref is not None else ()
+
+
 def _infra_changed(old: DevMachine, new: DevMachine) -> bool:
     return _infra_essence(old) != _infra_essence(new)
 
@@ -70,7 +75,7 @@ class DevMachinePoolReconciler:
     finalizer: ClassVar[str | None] = finalizers.DEV_MACHINE_POOL
     watches: Sequence[AnyWatch] = (
         Watch(DevMachine, keys=lookups.pools_of_infra, changed=_infra_changed, indexes={"owner": _owners}),
-        Watch(Machine, keys=lookups.pools_of_machine, changed=_machine_changed),
+        Watch(Machine, keys=lookups.pools_of_machine, changed=_machine_changed, indexes={"controller": _controller}),
         Watch(MachinePool, keys=lookups.pools_of_machine_pool, changed=_pool_changed),
         Watch(Cluster, keys=lookups.pools_of_cluster, changed=lookups.cluster_changed),
     )
@@ -100,7 +105,8 @@ class DevMachinePoolReconciler:
         if pool is not None:
             labels = pool_labels(pool)
             infra |= {m.name: m for m in reader.list(DevMachine, obj.namespace, labels)}
-            machines = _by_infra(reader.list(Machine, obj.namespace, labels))
+            controlled = reader.index(Machine, "controller", pool.metadata.uid)  # labels may be missing for a while
+            machines = _by_infra([*reader.list(Machine, obj.namespace, labels), *controlled])
             for name, machine in machines.items():
                 gone = name not in infra and not machine.deleting
                 if gone and await reader.live(DevMachine, name, obj.namespace) is None:
