@@ -28,6 +28,10 @@ _WITHOUT_EFFECT = {
     "admissionregistration.k8s.io": "this server does not call admission webhooks or policies yet, so it takes no configuration for them"
 }
 """API groups whose objects would be promises that nobody keeps."""
+_WITHOUT_EFFECT_YET = {
+    "rbac.authorization.k8s.io": "stored, but this server does not evaluate roles and bindings yet: only members of the group system:masters may use its resources"
+}
+"""API groups whose objects are only stored, which is safe; whoever creates one is told."""
 
 
 class Writer:
@@ -75,6 +79,8 @@ class Writer:
         name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")
         if served.type.group in _WITHOUT_EFFECT:
             raise refusals.forbidden(served.type, name, _WITHOUT_EFFECT[served.type.group])
+        if served.type.group in _WITHOUT_EFFECT_YET:
+            target.warnings.append(_WITHOUT_EFFECT_YET[served.type.group])
         if served.type.namespaced:
             check_namespace(self._store, served.type, target.namespace, name)
         family = self._catalog.family(served.type.group, served.type.plural)
