@@ -20,23 +20,37 @@ if [ -z "$python" ]; then
 fi
 [ -n "$python" ] || { say "bootstrap: no Python >= 3.11 found; install one (apt-get install python3) or set PYTHON=/path/to/python"; exit 3; }
 
-sum=$(cat "$lock" pyproject.toml | cksum)
-for stamp in .venv/.locked-dev ".venv/.locked-$what"; do
-    [ -x .venv/bin/capi ] && [ -f "$stamp" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$(cat "requirements$([ "${stamp##*-}" = dev ] && echo -dev).lock" pyproject.toml | cksum)" ] && exit 0
-done
+# What .venv must have been made from: the lock, our metadata, and this directory (its scripts hold absolute paths).
+state() { { cat "$1" pyproject.toml && pwd; } | cksum; }
+if [ -x .venv/bin/capi ] && [ -x .venv/bin/python ]; then
+    [ "$(cat .venv/.locked-dev 2>/dev/null)" = "$(state requirements-dev.lock)" ] && exit 0
+    [ "$(cat ".venv/.locked-$what" 2>/dev/null)" = "$(state "$lock")" ] && exit 0
+    head -3 .venv/bin/capi | grep -qF "$PWD/.venv/" || rm -rf .venv # the checkout was moved
+fi
 
 uv=.tools/bin/uv
 if ! [ -x "$uv" ]; then
     uv=$(command -v uv || true)
     if [ -z "$uv" ]; then
+        "$python" -m pip --version >/dev/null 2>&1 ||
+            { say "bootstrap: $python has no pip; install it (apt-get install python3-pip), or put uv on PATH"; exit 3; }
         say "bootstrap: fetching uv with pip into .tools"
         "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .tools uv ||
             { say "bootstrap: pip could not install uv; check the network or pip's configuration, or put uv on PATH"; exit 3; }
         uv=.tools/bin/uv
     fi
 fi
+# uv does not read pip's configuration: a mirror or a certificate that pip was given is meant for uv too.
+index=${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}}}
+[ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
+cert=${SSL_CERT_FILE:-${PIP_CERT:-$("$python" -m pip config get global.cert 2>/dev/null || true)}}
+[ -z "$cert" ] || export SSL_CERT_FILE="$cert"
+
 say "bootstrap: installing $lock into .venv"
-[ -x .venv/bin/python ] || "$uv" venv --quiet --python "$python" .venv
-VIRTUAL_ENV=$PWD/.venv "$uv" pip install --quiet --compile-bytecode --require-hashes -r "$lock"
-VIRTUAL_ENV=$PWD/.venv "$uv" pip install --quiet --no-deps --build-constraints requirements-dev.lock --editable .
-printf '%s' "$sum" >".venv/.locked-$what"
+failed() { say "bootstrap: uv could not $1; see above. Behind a mirror set UV_DEFAULT_INDEX; make clean begins anew"; exit 3; }
+rm -f .venv/.locked-*
+[ -x .venv/bin/python ] || { rm -rf .venv && "$uv" venv --quiet --python "$python" .venv; } || failed "make .venv"
+export VIRTUAL_ENV="$PWD/.venv"
+"$uv" pip install --quiet --compile-bytecode --require-hashes -r "$lock" || failed "install $lock"
+"$uv" pip install --quiet --no-deps --build-constraints requirements-dev.lock --editable . || failed "install this checkout"
+state "$lock" >".venv/.locked-$what"
