@@ -9,7 +9,7 @@ DIR/            0700
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -54,11 +54,17 @@ class DataDir:
 
     def prepare(self) -> None:
         """Create it, private to its owner. Raises DataDirError that names the path."""
-        try:
+        with self._explained():
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             probe = self.path / ".write-probe"
             probe.write_bytes(b"")
             probe.unlink()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of the file system name the directory and the way out."""
+        try:
+            yield
         except OSError as error:
             raise DataDirError(
                 f"data directory {self.path}: {error.strerror}; choose another with --data-dir, or use --ephemeral"
@@ -66,6 +72,10 @@ class DataDir:
 
     def certificates(self, hosts: Sequence[str], now: datetime) -> Certificates:
         """Those of the last start, renewed where they would not do."""
+        with self._explained():
+            return self._certificates(hosts, now)
+
+    def _certificates(self, hosts: Sequence[str], now: datetime) -> Certificates:
         folder = self.path / "pki"
         folder.mkdir(mode=0o700, exist_ok=True)
         ca = _kept(folder, "ca")
@@ -83,7 +93,7 @@ class DataDir:
         return Certificates(ca, serving, admin)
 
     def write_kubeconfig(self, server: str, certificates: Certificates) -> Path:
-        """The admin's kubeconfig, mode 0600."""
+        """The admin's kubeconfig, mode 0600; left alone if it says the same already, so that a full disk stops no start."""
         document = pki.client_kubeconfig(
             server=server,
             ca=certificates.ca.certificate,
@@ -92,7 +102,10 @@ class DataDir:
             user="capi-admin",
             namespace="default",
         )
-        pki.write_private(self.kubeconfig, yaml.dump(document).encode())
+        text = yaml.dump(document).encode()
+        with self._explained():
+            if not self.kubeconfig.is_file() or self.kubeconfig.read_bytes() != text:
+                pki.write_private(self.kubeconfig, text)
         return self.kubeconfig
 
     def remembered_port(self) -> int | None:
@@ -101,7 +114,9 @@ class DataDir:
         return None
 
     def remember_port(self, port: int) -> None:
-        (self.path / "port").write_bytes(orjson.dumps(port))
+        if port != self.remembered_port():
+            with self._explained():
+                (self.path / "port").write_bytes(orjson.dumps(port))
 
 
 def _kept(folder: Path, name: str) -> pki.KeyPair | None:

@@ -10,6 +10,7 @@ Recent events are not stored: after a restart, a watch from an older revision ge
 import asyncio
 import contextlib
 import fcntl
+import logging
 import os
 import queue
 import threading
@@ -23,6 +24,8 @@ from capi.kube.errors import InternalError
 from capi.kube.types import Key, Object
 from capi.server.store.interface import Entry, StoreError
 from capi.server.store.log import Change, RevisionLog
+
+_log = logging.getLogger(__name__)
 
 FORMAT = 1
 """`PRAGMA user_version` of the file."""
@@ -74,7 +77,7 @@ class SqliteStore:
         self.events, self.subscribe, self.compact = log.events, log.subscribe, log.compact
         self._queued: _Batch | None = None
         self._running: _Batch | None = None
-        self._closed = False
+        self._closed = self._failing = False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="capi-store-writer", daemon=True)
         self._thread.start()
@@ -92,7 +95,8 @@ class SqliteStore:
             log = _load(db)
         except apsw.Error as error:
             os.close(lock)
-            raise StoreError(f"cannot use the data file {file}: {error}; move it away or restore a backup") from error
+            remedy = "free some space" if isinstance(error, apsw.FullError) else "move it away or restore a backup"
+            raise StoreError(f"cannot use the data file {file}: {error}; {remedy}") from error
         except StoreError:
             os.close(lock)
             raise
@@ -154,6 +158,9 @@ class SqliteStore:
 
     def _finish(self, batch: _Batch, error: Exception | None) -> None:
         self._running = None
+        if (error is None) == self._failing:
+            self._failing = not self._failing
+            _log.error("Writing %s %s", self._path, f"failed: {error}" if error else "works again")
         if error is not None:
             self._fail(batch, error)
             return
@@ -222,8 +229,9 @@ def _lock(file: Path) -> int:
         raise StoreError(
             f"the data file {file} is in use by another process{who}; stop it or use another data directory"
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    with contextlib.suppress(OSError):  # a full disk: the lock holds, only its message to others lacks the number
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
 
 

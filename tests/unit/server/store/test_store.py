@@ -173,6 +173,26 @@ async def test_a_failed_commit_fails_its_writers_and_undoes_the_head(tmp_path: P
     await store.close()
 
 
+async def test_a_disk_that_is_full_and_then_not_is_told_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = SqliteStore.open(tmp_path / "state.db")
+    full = int(store._db.execute("PRAGMA page_count").get)
+    big = {"metadata": {}, "data": "x" * 100_000}
+    store._db.execute(f"PRAGMA max_page_count = {full}")
+    for name in ("a", "b"):
+        with pytest.raises(InternalError, match="database or disk is full"):
+            await store.durable(store.put("pods", Key("ns", name), big).revision)
+    store._db.execute("PRAGMA max_page_count = 100000")
+    await store.durable(store.put("pods", Key("ns", "c"), big).revision)
+    await store.close()
+    assert [record.getMessage().rpartition("state.db ")[2] for record in caplog.records] == [
+        "failed: database or disk is full",
+        "works again",
+    ]
+    again = SqliteStore.open(tmp_path / "state.db")
+    assert [key.name for key, _ in again.scan("pods")] == ["c"]
+    await again.close()
+
+
 _WRITER = """
 import asyncio, sys
 from capi.kube.types import Key
