@@ -47,7 +47,8 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Nothing may be left over: what is unknown is refused by the command that got it, with its own options in mind."""
-        found, extra = super().parse_known_args(args, namespace)
+        found = argparse.Namespace() if namespace is None else namespace
+        _, extra = super().parse_known_args(args, found)
         if self.rest is not None:
             name, convert = self.rest
             behind = [argument for argument in extra if not argument.startswith("-") or argument == "-"]
