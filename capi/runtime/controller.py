@@ -7,10 +7,10 @@ writes, or after `CONSISTENCY_TIMEOUT`: a stale cache then costs time, never a w
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from capi.aio.backoff import Attempts, Backoff
 from capi.aio.clock import Clock
@@ -36,6 +36,8 @@ CONSISTENCY_TIMEOUT = 5.0
 PASS_TIMEOUT = 60.0
 """Seconds one pass may take."""
 FEED_RETRY = Backoff(base=0.5, cap=30.0, jitter=0.2)
+
+Uphold: TypeAlias = Callable[[Any, ManagementReader], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -64,6 +66,7 @@ class Controller:
     ) -> None:
         self.name = reconciler.manager
         self._reconciler = reconciler
+        self._uphold: Uphold | None = getattr(reconciler, "uphold", None)
         self._reader = reader
         self._clock = clock
         self._recorder = recorder
@@ -171,7 +174,10 @@ class Controller:
         now = self._clock.now()
         causes = self._reconciler.paused(obj, self._reader)
         if causes:
-            return self._finish(key, obj, Plan(), await self._executor.pause(obj, causes, now))
+            result = self._finish(key, obj, Plan(), await self._executor.pause(obj, causes, now))
+            if self._uphold is not None:
+                await self._uphold(obj, self._reader)
+            return result
         plan = await self._decide(obj)
         return self._finish(key, obj, plan, await self._executor.execute(plan, obj, finalizer, now))
 

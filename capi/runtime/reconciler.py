@@ -18,6 +18,9 @@ class Reconciler(Protocol[R]):
     The runtime, before: fetch (gone: nothing to do), finalizer added first, pause (condition written, pass ended), per-key
     ordering, consistency (a key waits until the cache has seen its own last writes). After: execute the Plan, back off on
     errors, requeue.
+
+    Optional: `async def uphold(obj, reader) -> None`, called in place of `reconcile` while `obj` is paused, for what must go
+    on then, such as serving an API that was served before a restart. It writes nothing; what it raises is retried.
     """
 
     kind: type[R]

@@ -222,7 +222,10 @@ class Reflector:
                     return count
                 continue
             obj = self._checked(event.type, event.object)
-            if obj is not None:
+            if obj is None and event.type == "DELETED":
+                metadata = _decode_bookmark(event.object).metadata
+                objects.pop(Key(metadata.namespace, metadata.name), None)
+            elif obj is not None:
                 if event.type == "DELETED":
                     objects.pop(obj.key, None)
                 else:
@@ -242,6 +245,7 @@ class Reflector:
                 continue
             obj = self._checked(event.type, event.object)
             if obj is None:
+                self._passed(event.type, event.object)
                 continue
             self._revision = obj.metadata.resource_version
             if event.type == "DELETED":
@@ -249,6 +253,15 @@ class Reflector:
             else:
                 informer.changed(obj, number(self._revision))
         return count
+
+    def _passed(self, type_: str, data: msgspec.Raw) -> None:
+        """The event of an object that nobody can read: what is cached of it stays, until it is deleted."""
+        metadata = _decode_bookmark(data).metadata
+        self._revision = metadata.resource_version
+        if type_ == "DELETED":
+            self._informer.deleted(Key(metadata.namespace, metadata.name), number(self._revision))
+        else:
+            self._informer.reached(number(self._revision))
 
     def _checked(self, type_: str, data: msgspec.Raw) -> Any:
         if type_ == "ERROR":

@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from capi.api.builtin import Node, Secret
+from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine
 from capi.app.embedded import CRD
@@ -131,9 +132,9 @@ async def test_a_malformed_provider_field_is_told_and_does_not_hold_a_deletion_b
         await w.client.patch(resource, name, "default", body, subresource="status" if "status" in body else "")
         await w.advance(seconds=30)
         said = [
-            condition.message
-            for obj in (*await w.client.list(Cluster), *await w.client.list(MachinePool), *await w.client.list(Machine))
-            for condition in obj.status.conditions
+            *(c.message for obj in await w.client.list(Cluster) for c in obj.status.conditions),
+            *(c.message for obj in await w.client.list(MachinePool) for c in obj.status.conditions),
+            *(c.message for obj in await w.client.list(Machine) for c in obj.status.conditions),
         ]
         assert any(f"{kind} default/{name}: {path}" in message for message in said), said
         await w.client.delete(Cluster, "quickstart", "default")
@@ -143,5 +144,24 @@ async def test_a_malformed_provider_field_is_told_and_does_not_hold_a_deletion_b
                 broken = await w.client.get(resource, name, "default")
                 if broken["metadata"].get("deletionTimestamp"):
                     await w.client.patch(resource, name, "default", {"metadata": {"finalizers": None}})
-        for left in (Cluster, MachinePool, Machine):
+        for left in (Machine, MachinePool, Cluster):
             assert await w.client.list(left) == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "body"),
+    [
+        pytest.param(Cluster.resource, {"spec": {"paused": True}}, id="cluster"),
+        pytest.param(DevControlPlane.resource, PAUSED, id="control plane"),
+    ],
+)
+async def test_a_paused_cluster_is_served_after_a_restart(resource: ResourceType, body: Object) -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.client.patch(resource, "quickstart", "default", body)
+        await w.advance(seconds=30)
+        before = await w.writes()
+        await w.restart_controllers()
+        await w.advance(seconds=60)
+        assert len(await w.workload().list(Node)) == 2
+        assert await w.writes() == before

@@ -25,6 +25,12 @@ class Scope:
     """`<cluster>-kubeconfig`"""
 
 
+def was_initialized(plane: DevControlPlane) -> bool:
+    """Its API was served once."""
+    before = plane.status.initialization
+    return before is not None and bool(before.control_plane_initialized)
+
+
 def endpoint(seen: Scope) -> APIEndpoint | None:
     """Where to serve: as the infrastructure reported, else as the user gave it; None while it is not complete."""
     reported = seen.cluster.spec.control_plane_endpoint if seen.cluster is not None else None

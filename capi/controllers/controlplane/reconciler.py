@@ -46,6 +46,16 @@ def _of_failure(cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
     return _of_cluster(found, reader) if found is not None else ()
 
 
+def _cluster_name(plane: DevControlPlane) -> str:
+    return lookups.owner_name(plane, Cluster) or plane.metadata.labels.get(labels.CLUSTER_NAME, "")
+
+
+def _observe(plane: DevControlPlane, reader: Reader) -> Scope:
+    name, namespace = _cluster_name(plane), plane.namespace
+    found = [reader.get(Secret, secret, namespace) for secret in (secrets.ca(name), secrets.kubeconfig(name))]
+    return Scope(plane, reader.get(Cluster, name, namespace) if name else None, *found)
+
+
 class DevControlPlaneReconciler:
     """See the module's text."""
 
@@ -64,10 +74,19 @@ class DevControlPlaneReconciler:
     def paused(self, obj: DevControlPlane, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, lookups.owning_cluster(obj, reader))
 
+    async def uphold(self, obj: DevControlPlane, reader: Reader) -> None:
+        """A pause stops changes, not the cluster: its API is served as before, also after a restart."""
+        seen = _observe(obj, reader)
+        endpoint = planning.endpoint(seen)
+        if obj.deleting or not planning.was_initialized(obj) or seen.cluster is None or endpoint is None:
+            return
+        if seen.authority is not None:
+            authority = kubeconfig.authority_of(seen.authority)
+            version = obj.status.version or obj.spec.version
+            await self._control_planes.ensure_running(ClusterKey(*seen.cluster.key), endpoint.port, authority, version)
+
     async def reconcile(self, obj: DevControlPlane, reader: Reader, now: datetime) -> Plan:
-        name = lookups.owner_name(obj, Cluster) or obj.metadata.labels.get(labels.CLUSTER_NAME, "")
-        found = [reader.get(Secret, secret, obj.namespace) for secret in (secrets.ca(name), secrets.kubeconfig(name))]
-        seen = Scope(obj, reader.get(Cluster, name, obj.namespace) if name else None, *found)
+        seen, name = _observe(obj, reader), _cluster_name(obj)
         if obj.deleting:
             if name:
                 await self._control_planes.ensure_absent(ClusterKey(obj.namespace, name))
