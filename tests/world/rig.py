@@ -6,9 +6,10 @@ No sockets, no threads, no real seconds: `settle` runs until nothing is left to 
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from capi.aio.clock import LoopClock
@@ -41,7 +42,11 @@ class World:
     infra: compose.Infrastructure
     manager: Manager
 
-    def __init__(self, api: embedded.EmbeddedApi, clock: LoopClock, wire: Wire) -> None:
+    def __init__(
+        self, api: embedded.EmbeddedApi, clock: LoopClock, wire: Wire, directory: Path | None, *, sockets: bool
+    ) -> None:
+        self._directory = directory
+        self._sockets = sockets
         self.api = api
         self._wire = wire
         self.clock = clock
@@ -88,21 +93,40 @@ class World:
 
     async def restart_controllers(self) -> None:
         """As if the controllers' process had ended and another had started; the API server stays, memories are gone."""
-        await self._stack.aclose()
-        await self._start_controllers()
+        await self.stop_controllers()
+        await self.start_controllers()
 
-    async def _start_controllers(self) -> None:
+    async def stop_controllers(self) -> None:
+        """As if the controllers' process had ended in good order."""
+        await self._stack.aclose()
+
+    def crash_controllers(self) -> None:
+        """Whatever they are doing, they end now."""
+        self._running.cancel()
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], patience: timedelta = timedelta(minutes=1)) -> None:
+        """Let things happen until `holds`."""
+        deadline = self.clock.monotonic() + patience.total_seconds()
+        while not await holds():
+            await asyncio.sleep(0.02)
+            assert self.clock.monotonic() < deadline, "it does not come true"
+
+    async def start_controllers(self) -> None:
         self._stack = AsyncExitStack()
         self.infra = await self._stack.enter_async_context(
-            compose.infrastructure(self.clock, stores=self.stores, host="127.0.0.1", sockets=False)
+            compose.infrastructure(
+                self.clock, stores=self.stores, directory=self._directory, host="127.0.0.1", sockets=self._sockets
+            )
         )
         self.manager = compose.manager(self._wire(self.api.transport()), self.clock, self.infra)
-        self._stack.push_async_callback(self._stop, self.manager, asyncio.ensure_future(self.manager.run()))
+        self._running = asyncio.ensure_future(self.manager.run())
+        self._stack.push_async_callback(self._stop, self.manager, self._running)
 
     async def _stop(self, manager: Manager, task: "asyncio.Future[None]") -> None:
         manager.stop()
         await asyncio.wait([task])
-        task.result()
+        if not task.cancelled():
+            task.result()
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -112,7 +136,10 @@ class World:
         anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         definition = await self.client.get(embedded.CRD, resource.qualified_plural)
         versions = [
-            {**version, "schema": {"openAPIV3Schema": {**anything, "properties": {"spec": anything, "status": anything}}}}
+            {
+                **version,
+                "schema": {"openAPIV3Schema": {**anything, "properties": {"spec": anything, "status": anything}}},
+            }
             for version in definition["spec"]["versions"]
         ]
         await self.client.patch(embedded.CRD, resource.qualified_plural, "", {"spec": {"versions": versions}})
@@ -160,14 +187,20 @@ class KeptStore(MemoryStore):
 
 
 @asynccontextmanager
-async def world(wire: Wire = _plain) -> AsyncIterator[World]:
-    """A fresh world whose controllers have started; `wire` puts faults between them and the API."""
+async def world(
+    wire: Wire = _plain, *, store: Store | None = None, directory: Path | None = None, sockets: bool = False
+) -> AsyncIterator[World]:
+    """A world whose controllers have started; `wire` puts faults between them and the API.
+
+    It is fresh unless `store` holds something; workload clusters are kept in `directory`, else in memory. Files and
+    `sockets` need real time.
+    """
     clock = LoopClock()
-    async with embedded.embedded_api(MemoryStore(), clock) as api:
+    async with embedded.embedded_api(store or MemoryStore(), clock) as api:
         serving = asyncio.ensure_future(api.registry.run())
-        made = World(api, clock, wire)
+        made = World(api, clock, wire, directory, sockets=sockets)
         try:
-            await made._start_controllers()
+            await made.start_controllers()
             await made.settle()
             yield made
         finally:
