@@ -2,7 +2,7 @@
 
 A pass, in order: fetch (gone: forget the key) → wait for own writes → finalizer → pause → reconcile → execute → report.
 Passes of one key never overlap. After a pass that wrote, the key's next pass starts when the caches have seen those
-writes, or after `CONSISTENCY_TIMEOUT`: a stale cache then costs time, never a wrong decision.
+writes, or after `CONSISTENCY_TIMEOUT` without progress: a stale cache costs time, never a wrong decision.
 """
 
 import asyncio
@@ -32,7 +32,9 @@ from capi.runtime.watches import Feed
 logger = logging.getLogger(__name__)
 
 CONSISTENCY_TIMEOUT = 5.0
-"""Seconds a key waits for its own writes to show in the caches."""
+"""Seconds a key waits for its own writes to show in a cache that does not move."""
+CONSISTENCY_LIMIT = 60.0
+"""Seconds it waits for a cache that is late but moves: deciding on what is known to be stale would only add work."""
 PASS_TIMEOUT = 60.0
 """Seconds one pass may take."""
 FEED_RETRY = Backoff(base=0.5, cap=30.0, jitter=0.2)
@@ -42,11 +44,19 @@ Uphold: TypeAlias = Callable[[Any, ManagementReader], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Hold:
-    """A key's own writes that the caches have not shown when its last pass ended."""
+    """A key's own writes that the caches have not shown when its last pass ended. Times by the monotonic clock."""
 
     expectations: list[Expectation]
     until: float
+    limit: float
+    progress: int
+    """How far their caches were when this was last looked at."""
     watched: bool = False
+
+    def moved(self) -> bool:
+        """Whether a cache went on since the last look."""
+        before, self.progress = self.progress, progress(self.expectations)
+        return self.progress != before
 
 
 class Controller:
@@ -133,6 +143,7 @@ class Controller:
                 cost = await self._turn(key)
             finally:
                 self.queue.done(key, cost)
+            await asyncio.sleep(0)  # a pass in process may never have waited: caches and other controllers get a turn
 
     async def _turn(self, key: Key) -> float | None:
         """One key out of the queue; the seconds its decision took, None if it came to none. Errors are logged, and the key backs off."""
@@ -195,7 +206,8 @@ class Controller:
         """Events, requeueing and the hold. Raises the pass's errors."""
         unseen = newest(expected for expected in outcome.expectations if not expected.met())
         if unseen:
-            self._holds[key] = _Hold(unseen, self._clock.monotonic() + CONSISTENCY_TIMEOUT)
+            now = self._clock.monotonic()
+            self._holds[key] = _Hold(unseen, now + CONSISTENCY_TIMEOUT, now + CONSISTENCY_LIMIT, progress(unseen))
         for event in plan.events:
             self._recorder.record(self.name, obj, event)
         if outcome.errors:
@@ -245,6 +257,11 @@ class Controller:
             logger.warning("Reconciling failed: %s", _words(error), extra=extra)
         else:
             logger.error("Reconciling failed", exc_info=error, extra=extra)
+
+
+def progress(expectations: Iterable[Expectation]) -> int:
+    """A number that grows with every change that the caches of these expectations see."""
+    return sum(expected.informer.revision for expected in expectations)
 
 
 def _own_pace(reconciler: Reconciler[Any]) -> Pace | None:
