@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, cast, runtime_checkable
 
-from capi.kube.errors import BadRequest, InternalError, RequestEntityTooLarge
+from capi.kube.errors import ApiError, BadRequest, InternalError, RequestEntityTooLarge
 from capi.kube.messages import Answer, Producer, Request, Response, Stream
 from capi.server.http import responses, wire
 from capi.server.http.incoming import Incoming, Limits, Message, Reader, Refusal
@@ -325,7 +325,7 @@ def _refusal_response(refusal: Refusal) -> Response:
         return responses.failure(RequestEntityTooLarge(refusal.text))
     if refusal.status == 400:
         return responses.failure(BadRequest(refusal.text))
-    return responses.text(refusal.status, refusal.text)
+    return responses.failure(ApiError(refusal.text, code=refusal.status))
 
 
 def crashed(error: BaseException) -> Response:

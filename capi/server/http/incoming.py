@@ -12,6 +12,8 @@ import httptools
 
 from capi.kube.messages import Request, UserInfo
 
+_HEADER_SIGNS = 4
+"""A colon, a blank and a line break: many tiny headers are a large head too."""
 _REPEATABLE = ("impersonate-",)
 """Header names whose repetitions are joined by a line break, because their values may hold commas."""
 
@@ -143,7 +145,7 @@ class Reader:
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.in_body:
             return  # trailers are not headers
-        self._grow(len(name) + len(value))
+        self._grow(len(name) + len(value) + _HEADER_SIGNS)
         headers, key, text = self._draft.headers, name.decode("latin-1").lower(), value.decode("latin-1").strip()
         if key in headers:
             joint = "\n" if key.startswith(_REPEATABLE) else ", "

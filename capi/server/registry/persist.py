@@ -3,11 +3,16 @@
 Upstream: apiserver pkg/registry/generic/registry/store.go (deleteWithoutFinalizers, shouldDeleteDuringUpdate).
 """
 
+import orjson
+
 from capi.kube import smd
+from capi.kube.errors import RequestEntityTooLarge
 from capi.kube.types import Key, Object
 from capi.server.store.interface import Entry, Store
 
 NAMESPACES = "namespaces"
+MAX_BYTES = 1536 * 1024
+"""JSON of one object; etcd's default limit of a request, so that what is stored here can be stored anywhere."""
 
 
 def deletion_complete(table: str, obj: Object) -> bool:
@@ -16,6 +21,13 @@ def deletion_complete(table: str, obj: Object) -> bool:
     if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False
     return table != NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
+
+
+def check_size(obj: Object, before: int = 0) -> None:
+    """Raises RequestEntityTooLarge if the JSON of `obj` is too long; one that had `before` bytes may stay as long."""
+    size = len(orjson.dumps(obj))
+    if size > max(MAX_BYTES, before):
+        raise RequestEntityTooLarge(f"the object would have {size} bytes: limit is {MAX_BYTES}")
 
 
 def replace(store: Store, table: str, key: Key, obj: Object) -> Entry:

@@ -71,6 +71,7 @@ class Writer:
         if target.options.dry_run:
             return Outcome(obj, 0, created=True)
         stored = self._definitions.with_status(target.table, served.to_storage(obj))
+        persist.check_size(stored)
         return self._outcome(target, self._store.put(served.table, target.key, stored), created=True)
 
     def _check_place(self, target: Target, obj: Object) -> None:
@@ -195,6 +196,7 @@ class Writer:
         stored = served.to_storage(new)
         if target.subresource != "status":
             stored = self._definitions.with_status(target.table, stored)
+        persist.check_size(stored, len(entry.encoded))
         return self._outcome(target, persist.replace(store, target.table, target.key, stored))
 
     def _outcome(self, target: Target, entry: Entry, *, created: bool = False) -> Outcome:

@@ -122,6 +122,18 @@ async def test_it_is_answered_with_a_status(server, caplog, method, path, media,
     assert not caplog.records
 
 
+async def test_objects_cannot_grow_without_end(server):
+    path, half = f"{THINGS}/one", b"x" * 800_000
+    assert (await send(server, "PATCH", path, b'{"b":"%b"}' % half, MERGE)).status == 200
+    for media, body in ((MERGE, b'{"c":"%b"}'), (PATCH, b'[{"op":"add","path":"/c","value":"%b"}]')):
+        answer = await send(server, "PATCH", path, body % half, media)
+        assert answer.status == 413
+        assert b"limit is 1572864" in answer.body
+    kind = b'"apiVersion":"free.example.com/v1","kind":"Thing","metadata":{"name":"two"}'
+    assert (await send(server, "POST", THINGS, b'{%b,"a":"%b%b"}' % (kind, half, half))).status == 413
+    assert (await send(server, "PATCH", path, b'{"c":"small"}', MERGE)).status == 200
+
+
 @pytest.mark.parametrize(
     "schema",
     [

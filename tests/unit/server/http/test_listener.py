@@ -85,6 +85,7 @@ async def test_requests_are_understood(echo, text, wanted, step):
             "POST / HTTP/1.1\r\nHost: h\r\nExpect: tea\r\nContent-Length: 1\r\n\r\n", 417, id="unknown expectation"
         ),
         pytest.param("GET / HTTP/1.1\r\nHost: h\r\nX: " + "x" * 70_000 + "\r\n\r\n", 431, id="huge header"),
+        pytest.param("GET / HTTP/1.1\r\nHost: h\r\n" + "X: y\r\n" * 12_000 + "\r\n", 431, id="many headers"),
         pytest.param("GET /" + "x" * 70_000, 431, id="endless target"),
         pytest.param("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, id="HTTP/2 preface"),
     ],
@@ -93,9 +94,10 @@ async def test_bad_requests_are_refused_in_turn_and_end_the_connection(echo, tex
     async with peer(echo[1].port) as p:
         await p.send(GET.format("/first") + text)
         assert (await p.answer())[0] == 200
-        refused, headers, _ = await p.answer()
+        refused, headers, body = await p.answer()
         p.writer.write_eof()
         assert (refused, headers["connection"], await p.rest()) == (status, "close", b"")
+        assert (json.loads(body)["kind"], json.loads(body)["code"]) == ("Status", status)
 
 
 async def test_a_body_that_grows_too_large_is_refused_while_it_is_sent(echo):
