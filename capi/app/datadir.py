@@ -9,6 +9,7 @@ DIR/            0700
 """
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,12 +63,15 @@ class DataDir:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of the file system name the directory and the way out."""
+        """Errors of the file system name the directory, the file in it and the way out."""
         try:
             yield
         except OSError as error:
+            at = error.filename2 or error.filename
+            name = "" if at is None or Path(os.fsdecode(at)) == self.path else f"{Path(os.fsdecode(at)).name}: "
             raise DataDirError(
-                f"data directory {self.path}: {error.strerror}; choose another with --data-dir, or use --ephemeral"
+                f"data directory {self.path}: {name}{error.strerror};"
+                " choose another with --data-dir, or use --ephemeral"
             ) from error
 
     def certificates(self, hosts: Sequence[str], now: datetime) -> Certificates:
