@@ -231,6 +231,8 @@ class Controller:
             return False
         unseen = [expected for expected in hold.expectations if not expected.met()]
         now = self._clock.monotonic()
+        if unseen and hold.until - EARLY <= now < hold.limit and hold.moved():
+            hold.until = now + CONSISTENCY_TIMEOUT
         if not unseen or now >= hold.until - EARLY:
             del self._holds[key]
             for expected in unseen:
