@@ -4,7 +4,7 @@ Source: k8s.io/apimachinery/pkg/api/resource (Quantity).
 """
 
 import re
-from decimal import ROUND_UP, Context, Decimal
+from decimal import ROUND_UP, Context, Decimal, InvalidOperation
 
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -19,7 +19,10 @@ _WRONG = (
 
 
 def parse(text: str) -> Decimal:
-    """The exact value; what is finer than a billionth is rounded away from zero. Raises ValueError with Kubernetes' text."""
+    """The exact value; what is finer than a billionth is rounded away from zero. Raises ValueError with Kubernetes' text.
+
+    Values of more than 50 digits before the point are refused, too.
+    """
     return _split(text)[0]
 
 
@@ -43,7 +46,13 @@ def _split(text: str) -> tuple[Decimal, str]:
     if match is None:
         plain = re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)[eEinumkKMGTP]*[-+]?\d*", text)
         raise ValueError(_WRONG[1] if plain else _WRONG[0])
-    number, suffix = Decimal(match[1]), match[2] or ""
+    try:
+        return _value(Decimal(match[1]), match[2] or "")
+    except InvalidOperation:
+        raise ValueError(_WRONG[1]) from None
+
+
+def _value(number: Decimal, suffix: str) -> tuple[Decimal, str]:
     if suffix in _BINARY:
         value, style = _CONTEXT.multiply(number, Decimal(2 ** _BINARY[suffix])), "binary"
         value = max(min(value, _MAX_BINARY), -_MAX_BINARY)

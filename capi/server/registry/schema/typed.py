@@ -86,7 +86,11 @@ def _array(schema: Object) -> _Walk:
             return ""
         if not isinstance(value, list):
             return _complaint(value, path, "[]interface {}")
-        return next((text for item in value if (text := each(item, path))), "") if each is not None else ""
+        if each is None:
+            return ""
+        if None in value:  # upstream makes an empty element of it, which no list of any kind has a use for
+            return _complaint(None, path, "list element")
+        return next((text for item in value if (text := each(item, path))), "")
 
     return walk_items
 
