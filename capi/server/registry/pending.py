@@ -1,12 +1,15 @@
 """The work list of a background loop: each key once, first come, first served."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from capi.aio.clock import Clock
 from capi.kube.errors import InternalError
 from capi.server.store.interface import Store
+
+_log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 
@@ -53,7 +56,10 @@ async def work_off(pending: Pending[K], process: Callable[[K], None], store: Sto
     while True:
         batch = await pending.batch()
         for key in batch:
-            process(key)
+            try:
+                process(key)
+            except Exception:  # one object that cannot be processed must not end the work on all others
+                _log.exception("Processing %s failed", key)
         try:
             await store.durable(store.head_revision)
         except InternalError:

@@ -3,6 +3,7 @@
 A change goes `put`/`remove` (head) → queued by the store → `commit` (tables, history, listeners) or `rollback`.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,8 @@ from capi.kube.types import Key, Object
 from capi.server.store.history import History
 from capi.server.store.interface import Entry, Listener, StoreEvent
 from capi.server.store.tables import Tables
+
+_log = logging.getLogger(__name__)
 
 MAX_PARSED = 5_000
 """Objects, the last ones written, whose parsed form is kept; a parsed Machine takes about 15 KB."""
@@ -97,10 +100,7 @@ class RevisionLog:
             entry.revision, "DELETED" if removed else "MODIFIED" if old else "ADDED", resource, key, old, entry
         )
         self._history.add(event)
-        for listener in self._listeners.get(resource, ()):
-            listener(event)
-        for listener in self._listeners.get("", ()):
-            listener(event)
+        self._tell(event)
         if old is not None:
             old.fold()
         if removed:
@@ -109,6 +109,14 @@ class RevisionLog:
             self._parsed.append(entry)
             if len(self._parsed) > MAX_PARSED:
                 self._parsed.popleft().fold()
+
+    def _tell(self, event: StoreEvent) -> None:
+        """Every listener hears of a commit; the fault of one must keep neither the others nor the writers waiting."""
+        for listener in (*self._listeners.get(event.resource, ()), *self._listeners.get("", ())):
+            try:
+                listener(event)
+            except Exception:
+                _log.exception("A listener failed at revision %d: %s %s", event.revision, event.resource, event.key)
 
     def rollback(self, changes: Sequence[Change]) -> None:
         """Forget queued changes whose commit failed. Their revisions are not used again."""

@@ -173,6 +173,24 @@ async def test_a_failed_commit_fails_its_writers_and_undoes_the_head(tmp_path: P
     await store.close()
 
 
+async def test_a_listener_that_fails_keeps_nobody_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = SqliteStore.open(tmp_path / "state.db")
+    seen: list[int] = []
+
+    def broken(event: StoreEvent) -> None:
+        raise ValueError("broken")
+
+    store.subscribe("pods", broken)
+    store.subscribe("pods", lambda event: seen.append(event.revision))
+    for value in (1, 2):
+        await store.durable(store.put("pods", A, an_object(value)).revision)
+    assert seen == [1, 2]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"A listener failed at revision {revision}: pods {A}" for revision in (1, 2)
+    ]
+    await store.close()
+
+
 async def test_a_disk_that_is_full_and_then_not_is_told_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = SqliteStore.open(tmp_path / "state.db")
     full = int(store._db.execute("PRAGMA page_count").get)
