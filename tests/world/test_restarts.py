@@ -51,7 +51,7 @@ class Interrupted:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nth", range(1, WRITES, 3))
+@pytest.mark.parametrize("nth", range(1, WRITES, 5))
 async def test_a_crash_at_any_write_is_made_good_by_the_next_process(nth: int, tmp_path: Path) -> None:
     reached = asyncio.Event()
     file, clusters = tmp_path / "management.db", tmp_path / "clusters"
