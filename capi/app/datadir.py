@@ -21,6 +21,9 @@ from capi.client import pki
 from capi.kube import yaml
 from capi.kube.errors import CapiError
 
+PROBE = ".write-probe"
+"""Written and removed to see whether the directory can be written."""
+
 
 class DataDirError(CapiError):
     """The data directory cannot be used; choose another with --data-dir."""
@@ -57,7 +60,7 @@ class DataDir:
         """Create it, private to its owner. Raises DataDirError that names the path."""
         with self._explained():
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            probe = self.path / ".write-probe"
+            probe = self.path / PROBE
             probe.write_bytes(b"")
             probe.unlink()
 
@@ -68,7 +71,11 @@ class DataDir:
             yield
         except OSError as error:
             at = error.filename2 or error.filename
-            name = "" if at is None or Path(os.fsdecode(at)) == self.path else f"{Path(os.fsdecode(at)).name}: "
+            name = (
+                ""
+                if at is None or Path(os.fsdecode(at)) in (self.path, self.path / PROBE)
+                else f"{Path(os.fsdecode(at)).name}: "
+            )
             raise DataDirError(
                 f"data directory {self.path}: {name}{error.strerror};"
                 " choose another with --data-dir, or use --ephemeral"

@@ -31,7 +31,10 @@ settings = _Settings()
 def reported(command: Callable[[], int]) -> int:
     """The exit code of a command; what it raises becomes a message."""
     try:
-        return command()
+        try:
+            return command()
+        finally:
+            sys.stdout.flush()  # here, where it can be told, and not when Python ends
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

@@ -59,13 +59,16 @@ example:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `capi` script; the exit code."""
     streams.speak_plainly(sys.stdout, sys.stderr)
-    arguments = parser().parse_args(argv)
+    return errors.reported(lambda: _run(parser().parse_args(argv)))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     errors.settings.debug = arguments.debug or bool(os.environ.get("CAPI_DEBUG"))
-    command: Run | None = arguments.command
-    if command is None:
+    if arguments.command is None:
         arguments.helps(sys.stderr)
         return errors.USAGE
-    return errors.reported(lambda: command(arguments))
+    command: Run = arguments.command
+    return command(arguments)
 
 
 def parser() -> Parser:
