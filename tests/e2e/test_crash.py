@@ -33,7 +33,7 @@ def test_a_settled_world_is_the_same_after_kill_dash_nine(kubectl: str, tmp_path
     k = Kubectl(kubectl, data / "kubeconfig")
     kinds = "clusters,machinepools,machines,devmachines,devmachinepools,secrets"
     with running_up(data, str(QUICKSTART)) as up:
-        k.wait("machinepool/workers", "jsonpath={.status.replicas}=3")
+        k.wait("machinepool/workers", "create", "jsonpath={.status.replicas}=3")
         running(k, 3)
         before = uids(k, kinds)
         newest = revision(k)
