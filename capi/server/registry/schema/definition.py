@@ -261,6 +261,8 @@ def _column(column: Object, path: str) -> Iterator[Cause]:
 def _selectable(version: Object, whole: Object, path: str) -> Iterator[Cause]:
     fields = version.get("selectableFields") or ()
     schema = (whole.get("schema") or {}).get("openAPIV3Schema") or {}
+    if form.wrong(schema):  # which `_schema` says
+        return
     seen: set[str] = set()
     for index, field in enumerate(fields):
         value, here = str(field.get("jsonPath") or ""), f"{path}[{index}].jsonPath"
@@ -269,7 +271,7 @@ def _selectable(version: Object, whole: Object, path: str) -> Iterator[Cause]:
             continue
         node: Any = schema
         for step in value.removeprefix(".").split("."):
-            node = (node or {}).get("properties", {}).get(step) if isinstance(node, dict) else None
+            node = (node.get("properties") or {}).get(step) if isinstance(node, dict) else None
         if node is None:
             yield causes.invalid(here, value, "is an invalid path: does not refer to a valid field")
         elif node.get("type") not in ("string", "boolean", "integer"):
