@@ -165,3 +165,15 @@ async def test_a_paused_cluster_is_served_after_a_restart(resource: ResourceType
         await w.advance(seconds=60)
         assert len(await w.workload().list(Node)) == 2
         assert await w.writes() == before
+
+
+@pytest.mark.parametrize("replicas", [0, 2])
+async def test_a_provider_id_list_written_by_hand_is_put_right(replicas: int) -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.client.scale(MachinePool, "workers", "default", replicas)
+        await w.advance(seconds=30)
+        scrawl = {"spec": {"providerIDList": ["in-memory:///nowhere"]}}
+        await w.client.patch(MachinePool.resource, "workers", "default", scrawl)
+        await w.advance(seconds=30)
+        await check(w)

@@ -72,13 +72,15 @@ def _counters(pool: MachinePool, wanted: int, nodes: dict[str, str]) -> None:
     counted = (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas)
     assert counted == (wanted,) * 4, f"{at}: counters {counted}, wanted {wanted}"
     assert status.phase == "Running", f"{at}: {status.phase}"
-    assert sorted(pool.spec.provider_id_list) == sorted(nodes), at
-    assert sorted(ref.name for ref in status.node_refs) == sorted(nodes.values()), at
+    listed = sorted(pool.spec.provider_id_list)
+    assert listed == sorted(nodes), f"{at}: spec.providerIDList {listed}, Nodes {nodes}"
+    referred = sorted(ref.name for ref in status.node_refs)
+    assert referred == sorted(nodes.values()), f"{at}: status.nodeRefs {referred}, Nodes {nodes}"
     for type_ in ("Available", "InfrastructureReady", "BootstrapConfigReady", "MachinesReady", "MachinesUpToDate"):
         assert conditions.is_true(status.conditions, type_), f"{at} {type_}: {_why(pool)}"
     for type_ in ("ScalingUp", "ScalingDown", "Deleting", "Remediating", "Paused"):
         assert not conditions.is_true(status.conditions, type_), f"{at} {type_}: {_why(pool)}"
-    assert status.observed_generation in (None, pool.metadata.generation), at
+    assert status.observed_generation in (None, pool.metadata.generation), f"{at}: observedGeneration"
 
 
 async def _no_orphans(w: World, everything: dict[str, Resource], pools: list[MachinePool]) -> None:

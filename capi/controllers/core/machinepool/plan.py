@@ -76,7 +76,7 @@ def own_fields(seen: Scope, cluster: Cluster) -> Object:
     body: Object = {"metadata": owners.membership(seen.pool.spec.cluster_name, owners.reference(cluster))}
     spec: Object = {}
     ids = provider_ids(seen.pool, seen.infra)
-    if ids:
+    if ids or seen.pool.spec.provider_id_list:  # an empty list takes back what somebody else wrote there
         spec["providerIDList"] = list(ids)
     secret = data_secret(seen)
     if secret:
