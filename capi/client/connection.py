@@ -18,6 +18,10 @@ from capi.kube.messages import Response
 _HIGH = 4 << 20
 """Bytes of a stream that may wait before the socket is paused."""
 _LOW = 1 << 20
+MAX_LINE = 32 << 20
+"""Bytes of one event of a stream; an object has a few megabytes at most."""
+MAX_BODY = 1 << 30
+"""Bytes of one answer, headers included: a list of a hundred thousand large objects."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000))
 """A peer that vanished is noticed within half a minute (seconds, seconds, probes, milliseconds)."""
 
@@ -38,6 +42,8 @@ class Connection(asyncio.Protocol):
         self._headers: list[tuple[str, str]] = []
         self._body: list[bytes] = []
         self._partial: list[bytes] = []
+        self._size = 0
+        """Bytes of the answer, or of the event, that have been kept."""
         self._status = 0
         self._answered = False
         self._streaming = False
@@ -63,7 +69,7 @@ class Connection(asyncio.Protocol):
     def _begin(self, request: bytes) -> "asyncio.Future[Response]":
         if self._transport is None or not self.open:
             raise Dropped
-        self._headers, self._body, self._answered = [], [], False
+        self._headers, self._body, self._answered, self._size = [], [], False, 0
         self._done = asyncio.get_running_loop().create_future()
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(request)
@@ -96,6 +102,9 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(TransportError(f"the answer is not HTTP: {error}"))
             self.close()
+        if self._size > (MAX_LINE if self._streaming else MAX_BODY):
+            self._fail(TransportError("the answer is too large"))
+            self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
@@ -113,6 +122,7 @@ class Connection(asyncio.Protocol):
     # httptools callbacks.
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._size += len(name) + len(value)
         self._headers.append((name.decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
@@ -122,6 +132,7 @@ class Connection(asyncio.Protocol):
             self._answer(b"")
 
     def on_body(self, body: bytes) -> None:
+        self._size += len(body)
         if not self._streaming:
             self._body.append(body)
             return
@@ -131,7 +142,7 @@ class Connection(asyncio.Protocol):
             self._partial.append(body)
             return
         self._lines.write(b"".join((*self._partial, head)) if self._partial else head)
-        self._partial = [tail] if tail else []
+        self._partial, self._size = [tail] if tail else [], len(tail)
         if self._lines.size > _HIGH and self._transport is not None:
             self._transport.pause_reading()
 

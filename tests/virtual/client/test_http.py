@@ -169,3 +169,21 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(TransportError, match="connection refused"):
         await transport.request(Request("GET", "/version"))
     await transport.close()
+
+
+@pytest.mark.parametrize("head", ["Transfer-Encoding: chunked", "X: y"])
+async def test_an_event_without_end_is_given_up(head: str) -> None:
+    piece = b"x" * (1 << 20)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode())
+        with contextlib.suppress(ConnectionError):
+            for _ in range(200):
+                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if "chunked" in head else piece)
+                await writer.drain()
+        writer.close()
+
+    async with raw(serve) as transport, transport.stream(Request("GET", "/api/v1/pods")) as lines:
+        with pytest.raises(TransportError, match="too large"):
+            await anext(aiter(lines))
