@@ -43,6 +43,8 @@ class Play:
     """Members that somebody else took, with the time: the controllers may not have heard of it."""
     marked: dict[Key, float] = field(default_factory=dict)
     """Machines that a user marked for deletion, with the time."""
+    passed_over: set[Key] = field(default_factory=set)
+    """Marked Machines that were there when an unmarked one was deleted: they must be on their way as well."""
     broken: list[str] = field(default_factory=list)
 
     def want(self, key: Key, replicas: int) -> None:
@@ -83,9 +85,8 @@ class Play:
         ]
         if len(living) <= self.least(pool.key):
             return f"{len(living)} live, at least {self.least(pool.key)} were wanted within the last minute"
-        first = [m.name for m in living if m.key not in self.hit and self.marked.get(m.key, recent) < recent]
-        if first and machine.key not in self.marked:
-            return f"{first} were marked and stay"
+        if machine.key not in self.marked:
+            self.passed_over |= {m.key for m in living if self.marked.get(m.key, recent) < recent}
         return ""
 
 

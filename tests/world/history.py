@@ -114,6 +114,9 @@ async def finish(p: Play) -> None:
         one.level = 0.0
     await mend(p)
     await check(w)
+    stayed = p.passed_over & {machine.key for machine in await w.client.list(Machine)}
+    if stayed:
+        raise Violation(f"{sorted(stayed)} were marked, and others went in their place")
     if p.broken:
         raise Violation("; ".join(p.broken[:5]))
     before = await w.writes()
