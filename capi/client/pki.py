@@ -46,7 +46,7 @@ class KeyPair:
     key: bytes
 
 
-def _common_name(text: str) -> x509.NameAttribute:
+def _common_name(text: str) -> "x509.NameAttribute[str]":
     """X.520 allows 64 characters; of a longer name (a cluster's may have 63, before its suffix) the beginning counts."""
     return x509.NameAttribute(NameOID.COMMON_NAME, text[:_LONGEST_NAME])
 
