@@ -167,8 +167,10 @@ class ControlPlanes(Protocol):
         """Address that hosted API servers listen on."""
         ...
 
-    def reserve(self, cluster: ClusterKey, taken: Collection[int]) -> int:
+    def reserve(self, cluster: ClusterKey, taken: Collection[int], seed: str = "") -> int:
         """A port for the cluster's API server that is free now and not among `taken`. The same for every call of a process.
+
+        `seed` (a uid) tells clusters of the same name apart, in several processes on one host.
 
         Raises BackendError when there is none.
         """

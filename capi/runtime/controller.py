@@ -89,6 +89,7 @@ class Controller:
         self._costs: dict[Key, float] = {}
         """Seconds the decision of a running pass took."""
         self.queue = WorkQueue(clock, pace=pace or _own_pace(reconciler), observer=metrics)
+        self._gathering = _gathering(reconciler)
         self._informer = reader.declare(reconciler.kind, {})
 
         self._feeds = [watch for watch in reconciler.watches if isinstance(watch, Feed)]
@@ -99,7 +100,10 @@ class Controller:
 
     def _enqueue(self, keys: Iterable[Key]) -> None:
         for key in keys:
-            self.queue.add(key)
+            if self._gathering:
+                self.queue.gather(key, self._gathering)
+            else:
+                self.queue.add(key)
 
     def idle(self, within: float = 0.0) -> bool:
         """True if no key is queued, in hand, held for its own writes, or due within that many seconds."""
@@ -264,6 +268,12 @@ class Controller:
 def progress(expectations: Iterable[Expectation]) -> int:
     """A number that grows with every change that the caches of these expectations see."""
     return sum(expected.informer.revision for expected in expectations)
+
+
+def _gathering(reconciler: Reconciler[Any]) -> float:
+    """Seconds by which the optional class attribute `gathering` (a timedelta) lets events of a key come together."""
+    gathering: timedelta = getattr(reconciler, "gathering", timedelta())
+    return gathering.total_seconds()
 
 
 def _own_pace(reconciler: Reconciler[Any]) -> Pace | None:

@@ -90,6 +90,12 @@ class WorkQueue:
         if key not in self._held:
             self._enqueue(key)
 
+    def gather(self, key: Key, seconds: float) -> None:
+        """Hand `key` out that long after the first of the events that come together."""
+        if not self._closed and key not in self._dirty:
+            self._paced.add(key)
+            self._at(key, self._clock.monotonic() + seconds)
+
     def add_after(self, key: Key, seconds: float) -> None:
         """Hand `key` out after that time at the latest."""
         if seconds <= 0:

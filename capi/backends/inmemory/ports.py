@@ -5,15 +5,14 @@ import socket
 from collections.abc import Collection, Iterator
 
 from capi.kube.errors import BackendError
-from capi.runtime.plan import ClusterKey
 
 FIRST, LAST = 20000, 30000
 """Upstream's range; Linux gives outgoing connections ports from 32768 up."""
 
 
-def choose(cluster: ClusterKey, host: str, taken: Collection[int]) -> int:
-    """The first free port of the cluster's own sequence through the range. Raises BackendError when none is free."""
-    for port in _sequence(cluster):
+def choose(seed: str, host: str, taken: Collection[int]) -> int:
+    """The first free port of the seed's own sequence through the range. Raises BackendError when none is free."""
+    for port in _sequence(seed):
         if port not in taken and is_free(host, port):
             return port
     raise BackendError(f"no free port between {FIRST} and {LAST} on {host}", reason="NoFreePort")
@@ -31,7 +30,7 @@ def is_free(host: str, port: int) -> bool:
     return True
 
 
-def _sequence(cluster: ClusterKey) -> Iterator[int]:
+def _sequence(seed: str) -> Iterator[int]:
     span = LAST - FIRST + 1
-    start = int.from_bytes(hashlib.sha256(str(cluster).encode()).digest()[:4], "big") % span
+    start = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big") % span
     return (FIRST + (start + step) % span for step in range(span))

@@ -84,11 +84,11 @@ class WorkloadClusters:
     def host(self) -> str:
         return self._host
 
-    def reserve(self, cluster: ClusterKey, taken: Collection[int]) -> int:
+    def reserve(self, cluster: ClusterKey, taken: Collection[int], seed: str = "") -> int:
         """See ControlPlanes."""
         if cluster not in self._reserved:
             others = {port for key, port in self._reserved.items() if key != cluster}
-            self._reserved[cluster] = ports.choose(cluster, self._host, {*taken, *others})
+            self._reserved[cluster] = ports.choose(seed or str(cluster), self._host, {*taken, *others})
         return self._reserved[cluster]
 
     async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> None:

@@ -118,6 +118,11 @@ async def test_callers_in_the_process_need_no_socket_and_notice_a_stop() -> None
             await client.list(NODES)
 
 
+async def test_clusters_of_one_name_in_two_processes_ask_for_different_ports() -> None:
+    async with WorkloadClusters(CLOCK, sockets=False) as one, WorkloadClusters(CLOCK, sockets=False) as other:
+        assert one.reserve(CLUSTER, (), "uid-1") != other.reserve(CLUSTER, (), "uid-2")
+
+
 async def test_many_clusters_at_once_have_ports_of_their_own() -> None:
     async with WorkloadClusters(CLOCK, sockets=False) as workloads:
         keys = [ClusterKey("ns", f"c{i}") for i in range(50)]

@@ -7,7 +7,7 @@ Differs: one write of the status per pass; no polling.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from capi import contract
@@ -34,6 +34,8 @@ class MachineReconciler:
     kind: type[Machine] = Machine
     manager: ClassVar[str] = MANAGER
     finalizer: ClassVar[str | None] = finalizers.MACHINE
+    gathering: ClassVar[timedelta] = timedelta(milliseconds=20)
+    """A Node joins and its InfraMachine says so at the same moment: one status write, not two."""
 
     def __init__(self) -> None:
         self.watches: Sequence[AnyWatch] = (

@@ -58,5 +58,5 @@ class DevClusterReconciler:
         if given.valid or cluster is None or obj.deleting or obj.spec.backend.in_memory is None:
             return given if given.valid else None
         taken = taken_ports(obj, reader.list(DevCluster))
-        port = given.port or self._control_planes.reserve(ClusterKey(*cluster.key), taken)
+        port = given.port or self._control_planes.reserve(ClusterKey(*cluster.key), taken, obj.metadata.uid)
         return APIEndpoint(host=given.host or self._control_planes.host, port=port)
