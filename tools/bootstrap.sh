@@ -53,4 +53,5 @@ rm -f .venv/.locked-*
 export VIRTUAL_ENV="$PWD/.venv"
 "$uv" pip install --quiet --compile-bytecode --require-hashes -r "$lock" || failed "install $lock"
 "$uv" pip install --quiet --no-deps --build-constraints requirements-dev.lock --editable . || failed "install this checkout"
+.venv/bin/python -m compileall -q capi # so that the first start need not
 state "$lock" >".venv/.locked-$what"

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from capi.aio.clock import Clock, SystemClock
 from capi.api.core.v1beta2 import Cluster, MachinePool
@@ -24,12 +25,14 @@ from capi.kube.errors import CapiError
 from capi.kube.messages import Handler
 from capi.kube.objects import Resource
 from capi.kube.types import Key
-from capi.runtime.manager import Manager
 from capi.server.http.listener import Listener, ListenError, serve
 from capi.server.http.tls import server_context
 from capi.server.store.interface import Store
 from capi.server.store.memory import MemoryStore
 from capi.server.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from capi.runtime.manager import Manager
 
 INTERRUPTED = 130
 DRAIN = 2.0
@@ -209,6 +212,6 @@ def _how_to(data: DataDir, ephemeral: bool) -> str:
     )
 
 
-async def _stop_manager(running: Manager, task: "asyncio.Task[None]") -> None:
+async def _stop_manager(running: "Manager", task: "asyncio.Task[None]") -> None:
     running.stop()
     await asyncio.wait([task])

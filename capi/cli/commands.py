@@ -27,7 +27,7 @@ def up(options: argparse.Namespace) -> int:
 def manager(options: argparse.Namespace) -> int:
     """`capi manager`."""
     from capi.app.settings import ManagerSettings
-    from capi.cli import up as command
+    from capi.cli import manage as command
 
     return command.manager(
         ManagerSettings(

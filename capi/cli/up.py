@@ -1,14 +1,14 @@
-"""`capi up` and `capi manager`: settings in, exit code out; capi.app does the work."""
+"""`capi up`: settings in, exit code out; capi.app does the work. Imports little, because the API serves only after them."""
 
 import logging
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 
-from capi.app import describe, manage, process
+from capi.app import process
 from capi.app import up as app
-from capi.app.settings import ManagerSettings, UpSettings
-from capi.cli import draw, logs
+from capi.app.settings import UpSettings
+from capi.cli import logs
 from capi.cli.errors import settings as errors
 from capi.cli.progress import display
 from capi.client.client import Client
@@ -23,6 +23,9 @@ def up(settings: UpSettings) -> int:
 
         async def finish(client: Client, clusters: Sequence[Key]) -> None:
             """Draw the tree of every Cluster that was waited for."""
+            from capi.app import describe
+            from capi.cli import draw
+
             for key in clusters:
                 try:
                     tree = await describe.cluster(client, key.name, key.namespace)
@@ -32,10 +35,3 @@ def up(settings: UpSettings) -> int:
                 progress.result(draw.text(tree, color=draw.colored(), width=draw.terminal_width()))
 
         return process.run(app.up(settings, progress, finish))
-
-
-def manager(settings: ManagerSettings) -> int:
-    """The exit code."""
-    logs.to_stderr(logging.DEBUG if errors.debug else logging.INFO)
-    with closing(display(sys.stdout, sys.stderr)) as progress:
-        return process.run(manage.manager(settings, progress))

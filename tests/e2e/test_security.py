@@ -2,7 +2,6 @@
 
 import base64
 import http.client
-import os
 import socket
 import ssl
 import stat
@@ -149,21 +148,13 @@ def test_the_server_listens_on_the_loopback_interface_only(data: Path, workload:
 
 
 def test_a_start_is_ready_within_a_second(tmp_path: Path) -> None:
-    """By the clock, or by the processor's time where other tests compete for it; the best of five."""
+    """By the clock; the best of ten, because other tests compete for the processor."""
     times: list[float] = []
-    for n in range(5):
-        folder = tmp_path / str(n)
-        up = CapiProcess(["up", f"--data-dir={folder}", "--port=0"], tmp_path / f"{n}.log")
+    while not times or (min(times) >= 1 and len(times) < 10):
+        folder = tmp_path / str(len(times))
+        up = CapiProcess(["up", f"--data-dir={folder}", "--port=0"], folder.with_suffix(".log"))
         try:
-            times.append(min(wait_ready(up, folder / "kubeconfig"), processor_seconds(up.process.pid)))
+            times.append(wait_ready(up, folder / "kubeconfig"))
         finally:
             up.stop()
-        if times[-1] < 1:
-            return
-    raise AssertionError(f"none was ready within a second: {times}")
-
-
-def processor_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    assert min(times) < 1, f"none was ready within a second: {times}"
