@@ -68,6 +68,13 @@ class CapiProcess:
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 
+    def wait_for(self, text: str, timeout: float = 20) -> None:
+        """Until the process has said that."""
+        deadline = time.monotonic() + timeout
+        while text not in self.output():
+            assert self.process.poll() is None and time.monotonic() < deadline, f"no {text!r} in:\n{self.output()}"
+            time.sleep(0.02)  # another process's output: there is nothing to wait on
+
     def kill(self) -> None:
         """kill -9."""
         self.process.send_signal(signal.SIGKILL)
@@ -124,13 +131,15 @@ def wait_ready(up: CapiProcess, kubeconfig: Path, timeout: float = 20) -> float:
 
 @contextlib.contextmanager
 def running_up(data_dir: Path, *args: str) -> Iterator[CapiProcess]:
-    """`capi up` with a data directory, ready; stopped at the end."""
+    """`capi up` with a data directory, ready and with its files applied; stopped at the end."""
     kubeconfig = data_dir / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     up = CapiProcess(["up", f"--data-dir={data_dir}", "--port=0", *args], data_dir.parent / f"{data_dir.name}.log")
     try:
         wait_ready(up, kubeconfig)
+        if any(arg.endswith(".yaml") for arg in args):
+            up.wait_for("applied ")
         yield up
     finally:
         up.stop()

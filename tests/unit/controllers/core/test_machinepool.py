@@ -212,7 +212,7 @@ def test_provisioned_by_either_contract(status: Any, flag: bool) -> None:
     [
         pytest.param(infra_pool(["x://p/1", "x://p/0"]), 2, ["x://p/1", "x://p/0"], id="in the provider's order"),
         pytest.param(infra_pool([], replicas=2), 2, ["x://p/9"], id="empty beside replicas means not yet"),
-        pytest.param(infra_pool([]), 0, None, id="empty at zero"),
+        pytest.param(infra_pool([]), 0, [], id="empty at zero: what somebody wrote there goes"),
         pytest.param(infra_pool(deleting=True), 2, ["x://p/9"], id="kept while the infrastructure is going"),
     ],
 )
