@@ -120,8 +120,10 @@ class DataDir:
         return self.kubeconfig
 
     def remembered_port(self) -> int | None:
-        with contextlib.suppress(OSError, ValueError):  # no file, or not ours: any port will do
-            return int(orjson.loads((self.path / "port").read_bytes()))
+        """That of the last start; None if there is no file, or one that holds no port."""
+        with contextlib.suppress(OSError, ValueError):
+            found = orjson.loads((self.path / "port").read_bytes())
+            return found if type(found) is int and 0 < found < 2**16 else None
         return None
 
     def remember_port(self, port: int) -> None:

@@ -11,7 +11,7 @@ class ExecPlugin:
 
     command: str
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     api_version: str = "client.authentication.k8s.io/v1"
     install_hint: str = ""
     provide_cluster_info: bool = False
@@ -30,7 +30,7 @@ class ClusterConfig:
     tls_server_name: str = ""
     insecure: bool = False
     certificate: bytes | None = None
-    key: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
     token: str = field(default="", repr=False)
     token_file: Path | None = None
     """Read again every minute and after a 401; wins over `token`."""

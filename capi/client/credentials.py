@@ -5,7 +5,7 @@ import base64
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,9 +27,9 @@ _EARLY = timedelta(seconds=10)
 class Credential:
     """What to present: a bearer token, or a client certificate, or both."""
 
-    token: str = ""
+    token: str = field(default="", repr=False)
     certificate: bytes | None = None
-    key: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
     expires: datetime | None = None
 
     def good(self, now: datetime) -> bool:

@@ -12,7 +12,7 @@ import ipaddress
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class KeyPair:
     """A certificate and its private key, both PEM. `certificate` may carry a chain, own certificate first."""
 
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)
 
 
 def _common_name(text: str) -> "x509.NameAttribute[str]":
@@ -80,21 +80,6 @@ def issue_client(
 ) -> KeyPair:
     """A client certificate: CN = `user`, one O per group."""
     return _issue(ca, user, tuple(groups), now, life, usage=ExtendedKeyUsageOID.CLIENT_AUTH)
-
-
-def issue(
-    ca: KeyPair,
-    common_name: str,
-    now: datetime,
-    *,
-    organizations: Iterable[str] = (),
-    hosts: Sequence[str] = (),
-    life: timedelta = LEAF_LIFE,
-) -> KeyPair:
-    """A serving certificate if `hosts` are given, else a client certificate."""
-    if hosts:
-        return issue_serving(ca, hosts, now, common_name=common_name, life=life)
-    return issue_client(ca, common_name, organizations, now, life=life)
 
 
 def usable(
