@@ -5,12 +5,15 @@ k8s.io/apiextensions-apiserver.
 """
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.schema import causes, fast, lists, rules, shape, typed, values
+from capi.server.registry.schema import causes, fast, lists, shape, structural, typed, values
 from capi.server.registry.schema.correlate import MISSING
+
+if TYPE_CHECKING:
+    from capi.server.registry.schema import rules
 
 _BLOCKING = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
@@ -152,8 +155,11 @@ class CompiledSchema:
         return found
 
     @cached_property
-    def _rule_walker(self) -> rules.Walk | None:
-        """Compiled at the first use: the engine is large, and most schemas have no rules."""
+    def _rule_walker(self) -> "rules.Walk | None":
+        if not structural.has_rules(self._own):
+            return None
+        from capi.server.registry.schema import rules  # the engine is large, most schemas have no rules
+
         return rules.walker(self._own, root=True)
 
 

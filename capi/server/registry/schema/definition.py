@@ -131,14 +131,6 @@ def _schema(version: Object, path: str, unchanged: bool) -> Iterator[Cause]:
         yield from _rules(schema, path, True)
 
 
-def _children(schema: Object) -> Iterator[tuple[str, Object]]:
-    for name, child in (schema.get("properties") or {}).items():
-        yield f"properties[{name}]", child
-    for name in ("items", "additionalProperties"):
-        if isinstance(child := schema.get(name), dict):
-            yield name, child
-
-
 def _defaults(schema: Object, path: str) -> Iterator[Cause]:
     """A default must be what its schema would make of it, and valid."""
     default = schema.get("default")
@@ -154,7 +146,7 @@ def _defaults(schema: Object, path: str) -> Iterator[Cause]:
                 cause.message.replace("default in body", f"{path}.default in body"),
                 f"{path}.{cause.field}",
             )
-    for step, child in _children(schema):
+    for step, child in structural.children(schema):
         yield from _defaults(child, f"{path}.{step}")
 
 
@@ -162,7 +154,7 @@ def _rules(schema: Object, path: str, root: bool) -> Iterator[Cause]:
     """Validation rules that are incomplete or do not compile."""
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         yield from _rule(rule, schema, f"{path}.x-kubernetes-validations[{index}]", root)
-    for step, child in _children(schema):
+    for step, child in structural.children(schema):
         yield from _rules(child, f"{path}.{step}", False)
 
 

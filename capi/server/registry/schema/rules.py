@@ -6,13 +6,13 @@ optionalOldSelf. Other rules are ratcheted: they are not asked about values that
 Source: pkg/apiserver/schema/cel/validation.go of k8s.io/apiextensions-apiserver.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from capi.kube.errors import Cause
 from capi.kube.types import Object
-from capi.server.registry.schema import causes, cel, correlate
+from capi.server.registry.schema import causes, cel, correlate, structural
 from capi.server.registry.schema.correlate import MISSING
 from capi.server.registry.schema.values import NOWHERE
 
@@ -33,20 +33,6 @@ class Rule:
     optional_old: bool
 
 
-def has_rules(schema: Object) -> bool:
-    """Whether there is any rule in a schema."""
-    return bool(schema.get("x-kubernetes-validations")) or any(has_rules(child) for _, child in children(schema))
-
-
-def children(schema: Object) -> Iterator[tuple[str, Object]]:
-    """Structural sub-schemas with the path a CRD's causes name them by."""
-    for name, child in (schema.get("properties") or {}).items():
-        yield f"properties[{name}]", child
-    for name in ("items", "additionalProperties"):
-        if isinstance(child := schema.get(name), dict):
-            yield name, child
-
-
 def compile_rule(raw: Object, schema: Object, root: bool) -> Rule:
     """Raises cel.CelError."""
     optional = bool(raw.get("optionalOldSelf"))
@@ -64,7 +50,7 @@ def compile_rule(raw: Object, schema: Object, root: bool) -> Rule:
 
 def walker(schema: Object, root: bool = False) -> Walk | None:
     """Evaluates all rules of a schema; None when it has none. Raises cel.CelError for rules that do not compile."""
-    if not has_rules(schema):
+    if not structural.has_rules(schema):
         return None
     here = [compile_rule(raw, schema, root) for raw in schema.get("x-kubernetes-validations") or ()]
     own = _node(here, schema, root) if here else None

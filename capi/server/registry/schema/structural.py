@@ -49,6 +49,20 @@ def validate(schema: Object, path: str) -> list[Cause]:
     return list(_node(schema, path, "root"))
 
 
+def children(schema: Object) -> Iterator[tuple[str, Object]]:
+    """The sub-schemas of a well-formed schema, with the path a CRD's causes name them by."""
+    for name, child in (schema.get("properties") or {}).items():
+        yield f"properties[{name}]", child
+    for name in ("items", "additionalProperties"):
+        if isinstance(child := schema.get(name), dict):
+            yield name, child
+
+
+def has_rules(schema: Object) -> bool:
+    """Whether there is any validation rule in a well-formed schema."""
+    return bool(schema.get("x-kubernetes-validations")) or any(has_rules(child) for _, child in children(schema))
+
+
 def _node(schema: Any, path: str, level: str) -> Iterator[Cause]:
     if not isinstance(schema, dict):
         yield causes.invalid(path, schema, "must be a schema object")
