@@ -112,10 +112,6 @@ def label_key(value: str) -> list[str]:
     return errors
 
 
-qualified_name: Check = label_key
-"""Kubernetes' other name for the same rule (finalizers, resource names)."""
-
-
 def _prefix(value: str) -> list[str]:
     if not value:
         return ["must be non-empty"]

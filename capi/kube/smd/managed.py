@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import capi.kube.smd.fields as fields
-from capi.kube import times
 from capi.kube.smd.fields import MEMBER, FieldSet
 from capi.kube.smd.schema import Node, Schema
 from capi.kube.types import Json, Object
@@ -228,6 +227,3 @@ def _timeless(metadata: Object) -> list[Object]:
     return sorted(
         entries, key=lambda e: (e["operation"], e.get("manager", ""), e["apiVersion"], e.get("subresource", ""))
     )
-
-
-format_time = times.format

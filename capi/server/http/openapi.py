@@ -15,7 +15,6 @@ from capi.server.http.catalog import Catalog, Document
 from capi.server.registry.builtin import catalog as builtin
 from capi.server.registry.interface import ResourceInfo
 
-_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2"
 _STRING, _INTEGER, _BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 _WRITE = {"dryRun": _STRING, "fieldManager": _STRING, "fieldValidation": _STRING}
 _LIST = {

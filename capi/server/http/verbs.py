@@ -114,7 +114,7 @@ class Verbs:
         chosen, background = options.delete_options(call.request, bodies.decode_options(call.request), call.user)
         written = await self._registry.delete(call.info, _namespace(call), call.target.name, chosen)
         gone = written.object.get("kind") == "Status"
-        return self._written(call, written, 202 if written.accepted or (background and not gone) else 200)
+        return self._written(call, written, 202 if background and not gone else 200)
 
     async def _delete_collection(self, call: Call) -> Response:
         chosen, _ = options.delete_options(call.request, bodies.decode_options(call.request), call.user)

@@ -4,7 +4,7 @@ Objects are parsed JSON dicts, immutable once returned. All refusals are `ApiErr
 synchronous looks at committed state; writes return after the commit is durable.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
@@ -130,8 +130,6 @@ class Written:
 
     object: Object
     created: bool = False
-    accepted: bool = False
-    """Answer 202: deletion goes on in the background (orphanDependents=false)."""
     warnings: tuple[str, ...] = ()
     encoded: bytes = b""
     """JSON of `object` if it is at hand; empty = encode it."""
@@ -229,7 +227,3 @@ class Registry(Protocol):
     async def delete_collection(
         self, info: ResourceInfo, namespace: str, selection: ListOptions, options: DeleteOptions
     ) -> Listing: ...
-
-
-Counters = Mapping[str, int]
-"""Request counts by "verb resource", see server.http.metrics."""

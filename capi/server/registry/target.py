@@ -8,8 +8,6 @@ from capi.server.registry import refusals
 from capi.server.registry.interface import WriteOptions
 from capi.server.registry.served import Served
 
-SCALE_KIND = "Scale"
-
 
 @dataclass(slots=True)
 class Target:
