@@ -1,8 +1,9 @@
-"""Composition: the one place that names every concrete class.
+"""Composition: the one place that names every controller and backend; that of the embedded API server is capi.app.embedded.
 
-embedded API    store -> registry (with our admission) -> HTTP application
 controllers     manager over a transport, reconcilers with their ports
 infrastructure  simulated machines and the API servers of their clusters
+
+Importing it takes long, so `capi up` does that only when its API serves already.
 """
 
 from collections.abc import AsyncIterator, Sequence
