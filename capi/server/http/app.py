@@ -118,11 +118,7 @@ class ApiServer:
 
     def _user(self, request: Request) -> UserInfo:
         user = authn.identify(request, self._authenticator)
-        other = (
-            authn.impersonated(request)
-            if "impersonate-user" in request.headers or "impersonate-group" in request.headers
-            else None
-        )
+        other = authn.impersonated(request)
         if other is None:
             return user
         authz.check(self._authorizer, Attributes(user, "impersonate", resource="users", name=other.name))

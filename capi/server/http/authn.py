@@ -13,6 +13,7 @@ from capi.kube.messages import Request, UserInfo
 from capi.server.http.tls import AUTHENTICATED
 
 ANONYMOUS = UserInfo("system:anonymous", ("system:unauthenticated",))
+_IMPERSONATE = "impersonate-"
 _EXTRA = "impersonate-extra-"
 
 
@@ -57,8 +58,10 @@ def identify(request: Request, authenticator: Authenticator) -> UserInfo:
 
 
 def impersonated(request: Request) -> UserInfo | None:
-    """Whom the Impersonate-* headers name; None without them. Raises BadRequest for groups without a user."""
+    """Whom the Impersonate-* headers name; None without them. Raises BadRequest if they name no user."""
     headers = request.headers
+    if not any(key.startswith(_IMPERSONATE) for key in headers):
+        return None
     name = headers.get("impersonate-user", "")
     groups = tuple(filter(None, headers.get("impersonate-group", "").split("\n")))
     uid = headers.get("impersonate-uid", "")

@@ -93,6 +93,8 @@ async def make(server, name: str, **data: str) -> Response:
             'users "root" is forbidden: User "alice" cannot impersonate resource "users"',
         ),
         (ADMIN, {"impersonate-group": "x"}, NS, 400, "without impersonating a user"),
+        (ADMIN, {"impersonate-uid": "x"}, NS, 400, "without impersonating a user"),
+        (ADMIN, {"impersonate-extra-scopes": "x"}, NS, 400, "without impersonating a user"),
         (ALICE, {}, "/metrics", 403, 'cannot get path "/metrics"'),
     ],
 )
