@@ -42,13 +42,13 @@ class _QueueSink:
 
 
 class AiohttpListener:
-    """A running aiohttp server; the same surface as `listener.Listener`."""
+    """A running aiohttp server."""
 
     def __init__(self, runner: web.ServerRunner, host: str, port: int) -> None:
         self._runner, self.host, self.port = runner, host, port
 
-    async def close(self, grace: float = 5.0) -> None:
-        """Cancels what still runs after `grace` seconds."""
+    async def close(self) -> None:
+        """Cancels what still runs after a second."""
         await self._runner.cleanup()
 
 

@@ -12,7 +12,7 @@ from capi.server.http.tls import AUTHENTICATED
 
 MASTERS = "system:masters"
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
-_DISCOVERY = ("/api", "/apis", "/openapi", "/version", *_PUBLIC)
+_DISCOVERY = ("/api", "/apis", "/openapi", *_PUBLIC)
 _SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
 
 

@@ -1,6 +1,6 @@
 """Request bodies → parsed objects: JSON, YAML, and what repeated keys were found on the way.
 
-Protobuf bodies pass through `protobuf.decode`, which knows few messages yet and refuses the rest with 415.
+Protobuf bodies pass through `protobuf.decode`, which knows the messages of its table and refuses the rest with 415.
 """
 
 import json
