@@ -4,7 +4,8 @@ r"""Kubernetes' JSONPath over parsed objects: printer columns, `kubectl wait`, s
     compile('.status.conditions[?(@.type=="Ready")].status')(obj)      -> ["True"]
 
 Supported: `.name`, `['name']`, `\.` in names, `[0]`, `[-1]`, `[1:3]`, `[*]`, `.*`, `..name`, unions `[0,2]`, filters with
-one comparison, the optional braces and `$`. What is missing yields nothing; only syntax is an error.
+one comparison, the optional braces and `$`. What is missing, or cannot be ordered or sliced so, yields nothing; only
+syntax is an error.
 
 Source: k8s.io/client-go/util/jsonpath.
 """
@@ -129,6 +130,8 @@ def _selector(part: str, whole: str) -> Step:
     if ":" not in part:
         return _index(int(part))
     bounds = [int(bound) if bound else None for bound in found.groups()]
+    if (step := bounds[2]) is not None and step <= 0:
+        return lambda values: iter(())
     return lambda values: (item for value in values if isinstance(value, list) for item in value[slice(*bounds)])
 
 
@@ -165,12 +168,15 @@ def _filter(condition: str, whole: str) -> Step:
         exists = _operand(condition, whole)
         return lambda values: (item for item in _each(values) if exists(item))
     left, right = _operand(comparison.group(1), whole), _operand(comparison.group(3), whole)
-    holds = _OPERATORS[comparison.group(2)]
+    sign = comparison.group(2)
+    holds, ordering = _OPERATORS[sign], sign not in ("==", "!=")
 
     def select(values: Iterable[Any]) -> Iterator[Any]:
         for item in _each(values):
             mine, theirs = left(item), right(item)
-            if len(mine) == 1 and len(theirs) == 1 and type(mine[0]) is type(theirs[0]) and holds(mine[0], theirs[0]):
+            if len(mine) != 1 or len(theirs) != 1 or type(mine[0]) is not type(theirs[0]):
+                continue
+            if (not ordering or isinstance(mine[0], str | int | float)) and holds(mine[0], theirs[0]):
                 yield item
 
     return select

@@ -49,3 +49,18 @@ def test_a_path_finds_its_values(path, values):
 def test_bad_syntax_is_a_value_error(path):
     with pytest.raises(ValueError, match="JSONPath"):
         jsonpath.compile(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".a[0:2:0]", ".a[::-1]", ".b[?(@.x<@.y)]", ".b[?(@.x>=@.y)]", ".c[?(@.x<@.y)]", ".d[?(@.x>@.y)]"],
+)
+def test_what_cannot_be_sliced_or_ordered_yields_nothing(path: str) -> None:
+    """Columns and selectable fields come from strangers' definitions: they must not break a list or a watch."""
+    obj = {
+        "a": [1, 2],
+        "b": [{"x": {"k": 1}, "y": {"k": 1}}],
+        "c": [{"x": [1, "a"], "y": ["a", 1]}],
+        "d": [{"x": None, "y": None}],
+    }
+    assert jsonpath.compile(path)(obj) == []
