@@ -9,7 +9,7 @@ Typed objects are frozen msgspec structs in snake_case with the exact wire names
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform, runtime_checkable
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -94,24 +94,6 @@ class ObjectMeta(Api):
     def controller(self) -> OwnerReference | None:
         """The owner that controls this object, if any."""
         return next((ref for ref in self.owner_references if ref.controller), None)
-
-
-@runtime_checkable
-class AnyResource(Protocol):
-    """What typed and untyped objects share."""
-
-    @property
-    def metadata(self) -> ObjectMeta: ...
-    @property
-    def resource(self) -> ResourceType: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def key(self) -> Key: ...
-    @property
-    def deleting(self) -> bool: ...
 
 
 class Resource(Api):
