@@ -136,14 +136,15 @@ def _directives(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any
     return (wanted, []) if replaced else (kept, wanted)
 
 
-def _key(item: Object, key: str) -> Json:
-    if key not in item:
+def _key(item: Json, key: str) -> Json:
+    if not isinstance(item, dict) or key not in item:
         _fail(f"map: {_go(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
-def _find(items: Sequence[Object], key: str, value: Json) -> int | None:
-    return next((index for index, item in enumerate(items) if key in item and same(item[key], value)), None)
+def _find(items: Sequence[Json], key: str, value: Json) -> int | None:
+    found = (i for i, item in enumerate(items) if isinstance(item, dict) and key in item and same(item[key], value))
+    return next(found, None)
 
 
 def _ordered(merged: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:

@@ -259,3 +259,12 @@ def test_a_strategic_patch_without_sense_is_refused_as_upstream_does(change: Any
     with pytest.raises(ApiError) as error:
         patch.strategic(containers({"name": "a"}), change, POD)
     assert (error.value.message, error.value.status_code) == (message, 500)
+
+
+@pytest.mark.parametrize("order", [["name"], [1], [None], [["name"]], [{"name": "a"}, 1]])
+@pytest.mark.parametrize("items", [{}, {"containers": [{"name": "a"}]}, {"containers": [5]}, {"containers": [None]}])
+def test_an_order_of_other_things_than_items_is_refused(order: Any, items: Any) -> None:
+    with pytest.raises(ApiError):
+        patch.strategic(
+            containers({"name": "a"}, {"name": "b"}), {"spec": {"$setElementOrder/containers": order, **items}}, POD
+        )
