@@ -62,8 +62,8 @@ class WorkQueue:
         self._ready: deque[Key] = deque()
         self._dirty: dict[Key, float] = {}
         """Keys to hand out, with the time they were added."""
-        self._held: dict[Key, float] = {}
-        """Keys in a worker's hands, with the time they were taken."""
+        self._held: set[Key] = set()
+        """Keys in a worker's hands."""
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._failures: dict[Key, int] = {}
         self._not_before: dict[Key, float] = {}
@@ -144,7 +144,7 @@ class WorkQueue:
 
         If it was added meanwhile it is queued again.
         """
-        self._held.pop(key)
+        self._held.remove(key)
         if self._pace is not None and cost is not None:
             self._not_before[key] = self._clock.monotonic() + self._pace.interval(cost)
         if key in self._dirty:
@@ -174,7 +174,7 @@ class WorkQueue:
         key = self._ready.popleft()
         now = self._clock.monotonic()
         added = self._dirty.pop(key)
-        self._held[key] = now
+        self._held.add(key)
         self._due.pop(key, None)
         self._paced.discard(key)
         if self._observer is not None:

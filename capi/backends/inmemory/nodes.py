@@ -13,8 +13,6 @@ from capi.kube import times
 from capi.kube.types import Object, ResourceType
 
 NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
-LEASES = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
-LEASE_NAMESPACE = "kube-node-lease"
 CAPACITY = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 """Of every simulated machine; all of it is allocatable."""
 

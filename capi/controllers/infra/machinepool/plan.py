@@ -34,7 +34,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
     if seen.pool.deleting:
         return _plan_deletion(seen)
     if seen.pool.spec.backend is None or seen.pool.spec.backend.in_memory is None:
-        return Plan(status=pool_status.unsupported(seen.pool))
+        return Plan(status=pool_status.unsupported())
     if seen.machine_pool is None:
         return Plan()  # core makes the MachinePool its owner, which wakes this key
     pool = seen.machine_pool

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from capi.api.core.conditions import READY, Dev, Reason
 from capi.api.infra.v1beta2 import (
     DevMachine,
-    DevMachinePool,
     DevMachinePoolInitialization,
     DevMachinePoolInstance,
     DevMachinePoolStatus,
@@ -37,7 +36,7 @@ def deleting(seen: Scope) -> DevMachinePoolStatus:
     return _status(seen, _not_ready(Reason.DELETING, message), was_provisioned(seen.pool))
 
 
-def unsupported(pool: DevMachinePool) -> DevMachinePoolStatus:
+def unsupported() -> DevMachinePoolStatus:
     """Of a pool whose backend this version does not have."""
     return DevMachinePoolStatus(conditions=_with_summary(_not_ready(NOT_SUPPORTED, UNSUPPORTED_MESSAGE)))
 
