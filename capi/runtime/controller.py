@@ -1,6 +1,6 @@
 """One controller: events become keys, keys become passes, passes become Plans, Plans are executed.
 
-A pass, in order: fetch (gone: forget the key) → wait for own writes → finalizer → pause → reconcile → execute → report.
+A pass, in order: wait for own writes → fetch (gone: forget the key) → finalizer → pause → reconcile → execute → report.
 Passes of one key never overlap. After a pass that wrote, the key's next pass starts when the caches have seen those
 writes, or after `CONSISTENCY_TIMEOUT` without progress: a stale cache costs time, never a wrong decision.
 """
@@ -91,7 +91,6 @@ class Controller:
         self.queue = WorkQueue(clock, pace=pace or _own_pace(reconciler), observer=metrics)
         self._gathering = _gathering(reconciler)
         self._informer = reader.declare(reconciler.kind, {})
-
         self._feeds = [watch for watch in reconciler.watches if isinstance(watch, Feed)]
 
     def connect(self, connections: ClusterConnections | None) -> None:
