@@ -71,6 +71,7 @@ async def play(seed: int, steps: Sequence[Step]) -> None:
     errors = Errors()
     logging.getLogger().addHandler(errors)
     rng = random.Random(seed)
+    random.seed(seed)  # uids, watch lifetimes: a seed is a reproduction
     plays: list[Play] = []
     made: list[Trouble] = []
 

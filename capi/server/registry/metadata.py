@@ -3,6 +3,7 @@
 Upstream: apimachinery pkg/api/validation/objectmeta.go, apiserver pkg/registry/rest/{create,update}.go.
 """
 
+import random
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -82,7 +83,7 @@ def fresh(meta: Object, namespace: str, now: datetime, *, generation: bool) -> O
         kept["namespace"] = namespace
     else:
         kept.pop("namespace", None)
-    kept["uid"] = str(uuid.uuid4())
+    kept["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))  # the same again for whoever seeds random
     kept["creationTimestamp"] = times.format(now)
     if generation:
         kept["generation"] = 1
