@@ -48,7 +48,8 @@ class Reader(CacheReader, Protocol):
     """What a reconciler may look at."""
 
     async def external(self, group_kind: GroupKind, name: str, namespace: str) -> Unstructured | None:
-        """A provider object by a reference without version: the version is taken from its CRD's contract labels (api.md §4.1).
+        """A provider object by a reference without version: the version is taken from its CRD's contract labels
+        (Cluster API's provider contract: `cluster.x-k8s.io/<contract>: <versions>`).
 
         Starts watching the kind at its first read and maps its events as the reconciler's `external` watches say.
         Returns None when the object does not exist. Raises ContractError when the CRD or its contract label is missing.
