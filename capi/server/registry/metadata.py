@@ -83,7 +83,7 @@ def fresh(meta: Object, namespace: str, now: datetime, *, generation: bool) -> O
         kept["namespace"] = namespace
     else:
         kept.pop("namespace", None)
-    kept["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))  # the same again for whoever seeds random
+    kept["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))  # unique, not secret
     kept["creationTimestamp"] = times.format(now)
     if generation:
         kept["generation"] = 1
