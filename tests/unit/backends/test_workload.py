@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import uuid
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ async def test_the_same_cluster_is_served_again_after_a_restart(tmp_path: Path) 
     authority = pki.new_ca("prod", CLOCK.now())
     stores = FileStores(tmp_path)
     async with WorkloadClusters(CLOCK, stores=stores) as first:
-        port = first.reserve(CLUSTER, ())
+        port = first.reserve(CLUSTER, (), uuid.uuid4().hex)
         await first.ensure_running(CLUSTER, port, authority, "v1.35.4")
         outside = Client(access(authority, port))
         uid = (await outside.create(NODES, NODE))["metadata"]["uid"]
@@ -65,7 +66,7 @@ async def test_the_same_cluster_is_served_again_after_a_restart(tmp_path: Path) 
 async def test_a_forgotten_cluster_leaves_no_listener_and_no_file(tmp_path: Path) -> None:
     authority = pki.new_ca("prod", CLOCK.now())
     async with WorkloadClusters(CLOCK, stores=FileStores(tmp_path)) as workloads:
-        port = workloads.reserve(CLUSTER, ())
+        port = workloads.reserve(CLUSTER, (), uuid.uuid4().hex)
         await workloads.ensure_running(CLUSTER, port, authority, "v1.35.4")
         assert not ports.is_free("127.0.0.1", port)
         await workloads.ensure_absent(CLUSTER)
@@ -94,7 +95,7 @@ async def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> N
 async def test_another_authority_or_version_starts_the_server_anew() -> None:
     authority, other = (pki.new_ca("prod", CLOCK.now()) for _ in range(2))
     async with WorkloadClusters(CLOCK) as workloads:
-        port = workloads.reserve(CLUSTER, ())
+        port = workloads.reserve(CLUSTER, (), uuid.uuid4().hex)
         await workloads.ensure_running(CLUSTER, port, authority, "v1.35.4")
         server = workloads.handler(CLUSTER)
         await workloads.ensure_running(CLUSTER, port, authority, "v1.35.4")
