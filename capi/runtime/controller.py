@@ -174,6 +174,7 @@ class Controller:
         """The result for the metrics. Raises what went wrong."""
         obj: Any = self._informer.store.get(key)
         if obj is None:
+            await self._gone(key)
             self.queue.drop(key)
             self._generations.pop(key, None)
             return "success"
@@ -194,6 +195,11 @@ class Controller:
             return result
         plan = await self._decide(obj)
         return self._finish(key, obj, plan, await self._executor.execute(plan, obj, finalizer, now))
+
+    async def _gone(self, key: Key) -> None:
+        gone: Callable[[Key], Awaitable[None]] | None = getattr(self._reconciler, "gone", None)
+        if gone is not None:
+            await gone(key)
 
     async def _decide(self, obj: Any) -> Plan:
         began = self._clock.monotonic()

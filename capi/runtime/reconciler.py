@@ -19,6 +19,9 @@ class Reconciler(Protocol[R]):
     ordering, consistency (a key waits until the cache has seen its own last writes). After: execute the Plan, back off on
     errors, requeue.
 
+    Optional: `async def gone(self, key)` is awaited when an object that woke the controller does not exist (any more): forget
+    what memory holds of it, release what it left if its finalizer was taken off by force. Idempotent.
+
     Optional: `async def uphold(obj, reader) -> None`, called in place of `reconcile` while `obj` is paused, for what must go
     on then, such as serving an API that was served before a restart. It writes nothing; what it raises is retried.
     """

@@ -177,3 +177,16 @@ async def test_a_provider_id_list_written_by_hand_is_put_right(replicas: int) ->
         await w.client.patch(MachinePool.resource, "workers", "default", scrawl)
         await w.advance(seconds=30)
         await check(w)
+
+
+async def test_an_instance_goes_with_its_devmachine_even_if_the_finalizer_was_taken_off_by_force() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        victim = min(await w.machines())
+        await w.client.patch(DevMachine.resource, victim, "default", PAUSED)
+        await w.advance(seconds=5)
+        await w.client.patch(DevMachine.resource, victim, "default", {"metadata": {"finalizers": None}})
+        await w.client.delete(DevMachine, victim, "default")
+        await w.advance(seconds=90)
+        assert victim not in {node.name for node in await w.workload().list(Node)}
+        await check(w)

@@ -58,6 +58,9 @@ class ClusterReconciler:
             self._lost.pop(obj.key, None)
         return made
 
+    async def gone(self, key: Key) -> None:
+        self._lost.pop(key, None)
+
 
 async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None) -> Scope:
     """Read the caches. O(pools + Machines outside pools), at the end O(Machines)."""

@@ -37,8 +37,8 @@ class MachinePoolReconciler:
     """Least time between two passes of one pool: a pass costs O(machines), however many events there were."""
 
     def __init__(self) -> None:
-        self._memories: dict[str, Memory] = {}
-        """By uid of the pool."""
+        self._memories: dict[Key, tuple[str, Memory]] = {}
+        """With the uid of the pool they are of."""
         self.watches: Sequence[AnyWatch] = (
             Watch(MachinePool, indexes=indexes.POOL),
             Watch(Cluster, keys=_of_cluster, changed=_cluster_matters),
@@ -52,11 +52,14 @@ class MachinePoolReconciler:
         return pause.causes(obj, reader.get(Cluster, obj.spec.cluster_name, obj.namespace))
 
     async def reconcile(self, obj: MachinePool, reader: Reader, now: datetime) -> Plan:
-        memory = self._memories.setdefault(obj.metadata.uid, Memory())
-        made = plan(await observe(obj, reader, memory), now)
-        if made.finalized:
-            self._memories.pop(obj.metadata.uid, None)
-        return made
+        uid, memory = self._memories.get(obj.key, ("", Memory()))
+        if uid != obj.metadata.uid:
+            memory = Memory()
+            self._memories[obj.key] = (obj.metadata.uid, memory)
+        return plan(await observe(obj, reader, memory), now)
+
+    async def gone(self, key: Key) -> None:
+        self._memories.pop(key, None)
 
 
 async def observe(pool: MachinePool, reader: Reader, memory: Memory) -> Scope:

@@ -78,6 +78,8 @@ class DevMachineReconciler:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._made: dict[Key, tuple[str, ClusterKey]] = {}
+        """Instances asked for, by their DevMachines: what is left if one goes without its finalizer."""
         self.watches: Sequence[AnyWatch] = (
             Watch(Machine, keys=_of_machine, changed=_spec_changed),
             Watch(MachinePool),
@@ -123,6 +125,7 @@ class DevMachineReconciler:
             instance = await self._backend.ensure_running(spec)
         except BackendError as error:
             return machine_plan.failed(seen, error)
+        self._made[seen.infra.key] = (spec.id, spec.cluster)
         return machine_plan.progress(seen, spec, instance, now)
 
     async def _delete(self, seen: Scope) -> Plan:
@@ -130,7 +133,15 @@ class DevMachineReconciler:
             await self._backend.ensure_absent(seen.id, seen.infra.name, seen.cluster_key)
         except BackendError as error:
             return machine_plan.failed(seen, error)
+        self._made.pop(seen.infra.key, None)
         return Plan(finalized=True)
+
+    async def gone(self, key: Key) -> None:
+        """Its finalizer was taken off by force: the instance goes all the same."""
+        made = self._made.get(key)
+        if made is not None:
+            await self._backend.ensure_absent(made[0], key.name, made[1])
+            self._made.pop(key, None)
 
 
 def _running(infra: DevMachine) -> bool:

@@ -124,6 +124,9 @@ class DevMachinePoolReconciler:
             await self._backend.ensure_absent(instance.id, instance.name, cluster)
         self._wrote.pop(seen.pool.key, None)
 
+    async def gone(self, key: Key) -> None:
+        self._wrote.pop(key, None)
+
     def _calmed(self, obj: DevMachinePool, wanted: Plan, now: datetime) -> Plan:
         """The plan, with a status that is mere progress put off a little."""
         if wanted.status is None or wanted.finalized:
