@@ -9,7 +9,7 @@ Upstream: util/{collections,patch}, internal/controllers/external.
 from typing import Any
 
 from capi.api.core import labels
-from capi.kube.errors import ContractError
+from capi.kube.errors import CapiError, ContractError
 from capi.kube.objects import OwnerReference, Resource, Unstructured, to_wire
 from capi.kube.types import Object
 from capi.runtime.plan import Apply, Patch, Target, Write, target
@@ -80,6 +80,18 @@ def adoption(obj: Unstructured, owner: Resource, cluster_name: str, *, controlle
     return Apply(
         target(obj), {"metadata": membership(cluster_name, reference(owner, controller=controller))}, must_exist=True
     )
+
+
+def adopt(
+    obj: Unstructured | None, owner: Resource, cluster_name: str, *, controller: bool
+) -> tuple[list[Write], list[CapiError]]:
+    """`adoption` as writes and problems; neither for an object that is not there or on its way out (None)."""
+    if obj is None:
+        return [], []
+    try:
+        return [adoption(obj, owner, cluster_name, controller=controller)], []
+    except ContractError as error:
+        return [], [error]
 
 
 def membership(cluster_name: str, *refs: OwnerReference) -> Object:

@@ -13,7 +13,6 @@ from capi.controllers.core.cluster import deletion
 from capi.controllers.core.cluster.scope import Scope
 from capi.controllers.core.cluster.status import endpoint, probe_recheck, status_of
 from capi.kube import conditions
-from capi.kube.errors import ContractError
 from capi.kube.objects import to_wire
 from capi.runtime.plan import Apply, Event, Plan, Write, target
 
@@ -27,12 +26,9 @@ def plan(seen: Scope, now: datetime) -> Plan:
     problems = [found.error for found in (seen.infra, seen.control_plane) if found.error is not None]
     writes: list[Write] = []
     for found in (seen.infra, seen.control_plane):
-        obj = found.usable
-        if obj is not None:
-            try:
-                writes.append(owners.adoption(obj, seen.cluster, seen.cluster.name, controller=False))
-            except ContractError as error:
-                problems.append(error)
+        adopting, refused = owners.adopt(found.usable, seen.cluster, seen.cluster.name, controller=False)
+        writes += adopting
+        problems += refused
     writes += _endpoint_writes(seen)
     status = status_of(seen, None, now)
     return Plan(

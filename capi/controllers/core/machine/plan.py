@@ -14,9 +14,7 @@ from capi.controllers.core.machine import deletion
 from capi.controllers.core.machine.scope import Scope
 from capi.controllers.core.machine.status import status_of
 from capi.controllers.core.nodes import machine_node_patch
-from capi.controllers.core.objects import Found
 from capi.kube import conditions
-from capi.kube.errors import CapiError, ContractError
 from capi.kube.types import Object
 from capi.runtime.plan import Apply, Event, Plan, Write, target
 
@@ -33,7 +31,9 @@ def plan(seen: Scope, now: datetime) -> Plan:
     writes: list[Write] = []
     problems = [found.error for found in (seen.infra, seen.bootstrap) if found.error is not None]
     for found in (seen.infra, seen.bootstrap):
-        problems += _adopt(seen, found, writes)
+        adopting, refused = owners.adopt(found.usable, seen.machine, seen.machine.spec.cluster_name, controller=True)
+        writes += adopting
+        problems += refused
     if not seen.in_pool:
         writes.append(Apply(target(seen.machine), own_fields(seen, seen.cluster), must_exist=True))
     writes += node_writes(seen, seen.cluster)
@@ -45,18 +45,6 @@ def plan(seen: Scope, now: datetime) -> Plan:
         requeue_after=observed.requeue_after,
         error=problems[0] if problems else None,
     )
-
-
-def _adopt(seen: Scope, found: Found, writes: list[Write]) -> list[CapiError]:
-    """Become the controller of a provider object that is not being deleted."""
-    obj = found.usable
-    if obj is None:
-        return []
-    try:
-        writes.append(owners.adoption(obj, seen.machine, seen.machine.spec.cluster_name, controller=True))
-    except ContractError as error:
-        return [error]
-    return []
 
 
 def own_fields(seen: Scope, cluster: Cluster) -> Object:

@@ -16,7 +16,6 @@ from capi.controllers.core.machinepool.machines import MANAGER, machine_writes
 from capi.controllers.core.machinepool.noderef import node_writes
 from capi.controllers.core.machinepool.scope import Scope, provider_ids
 from capi.controllers.core.machinepool.status import status_of
-from capi.controllers.core.objects import Found
 from capi.kube import conditions
 from capi.kube.errors import CapiError, ContractError
 from capi.kube.types import Object
@@ -36,7 +35,9 @@ def plan(seen: Scope, now: datetime) -> Plan:
     writes: list[Write] = []
     problems: list[CapiError] = [found.error for found in (seen.bootstrap, seen.infra) if found.error is not None]
     for found in (seen.bootstrap, seen.infra):
-        problems += _adopt(seen, found, writes)
+        adopting, refused = owners.adopt(found.usable, seen.pool, seen.pool.spec.cluster_name, controller=True)
+        writes += adopting
+        problems += refused
     problems += _bootstrap_problems(seen)
     writes.append(Apply(target(seen.pool), own_fields(seen, seen.cluster), must_exist=True))
     machines = machine_writes(seen)
@@ -51,17 +52,6 @@ def plan(seen: Scope, now: datetime) -> Plan:
         requeue_after=observed.requeue_after,
         error=problems[0] if problems else None,
     )
-
-
-def _adopt(seen: Scope, found: Found, writes: list[Write]) -> list[CapiError]:
-    obj = found.usable
-    if obj is None:
-        return []
-    try:
-        writes.append(owners.adoption(obj, seen.pool, seen.pool.spec.cluster_name, controller=True))
-    except ContractError as error:
-        return [error]
-    return []
 
 
 def _bootstrap_problems(seen: Scope) -> list[CapiError]:
