@@ -8,6 +8,7 @@ from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core.conditions import Reason
 from capi.api.core.v1beta2 import APIEndpoint, Cluster
 from capi.controllers.controlplane import status
+from capi.controllers.controlplane.kubeconfig import is_owned
 from capi.controllers.infra import gates
 from capi.kube.errors import BackendError, CapiError
 from capi.runtime.plan import Apply, Create, Delete, Event, Plan, Write, target
@@ -79,9 +80,5 @@ def serving(seen: Scope, fresh: Create | None, renewal: timedelta | None) -> Pla
 
 def deletion(seen: Scope) -> Plan:
     """Nothing is served any more: the Secrets made for this control plane go, then the object."""
-    owned = [s for s in (seen.authority, seen.kubeconfig) if s is not None and _is_owned(s, seen.plane)]
+    owned = [s for s in (seen.authority, seen.kubeconfig) if s is not None and is_owned(s, seen.plane)]
     return Plan(writes=[Delete(target(secret)) for secret in owned], finalized=True)
-
-
-def _is_owned(secret: Secret, plane: DevControlPlane) -> bool:
-    return any(ref.uid == plane.metadata.uid for ref in secret.metadata.owner_references)
