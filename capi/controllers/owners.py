@@ -15,6 +15,10 @@ from capi.kube.types import Object
 from capi.runtime.plan import Apply, Patch, Target, Write, target
 
 
+class Foreign(ContractError):
+    """A provider object has another controller: it is neither used nor deleted."""
+
+
 def reference(owner: Resource | Unstructured, *, controller: bool = False) -> OwnerReference:
     """A reference to `owner`; a controller reference also blocks the owner's foreground deletion."""
     return OwnerReference(
@@ -51,6 +55,17 @@ def foreign_controller(obj: Resource | Unstructured, owner: Resource | Unstructu
     return ref
 
 
+def foreign_trouble(obj: Resource | Unstructured, owner: Resource | Unstructured) -> Foreign | None:
+    """Why `owner` cannot use `obj`, if something else controls it."""
+    foreign = foreign_controller(obj, owner)
+    if foreign is None:
+        return None
+    return Foreign(
+        f"{obj.resource.kind} {obj.name} is controlled by {foreign.kind} {foreign.name}, "
+        f"so {owner.resource.kind} {owner.name} cannot use it; refer to another object"
+    )
+
+
 def replace_outlived(obj: Resource | Unstructured, owner: Resource | Unstructured) -> Patch | None:
     """A patch that puts `owner` in the place of its predecessor as controller of `obj`; None if there is none."""
     refs = obj.metadata.owner_references
@@ -65,15 +80,12 @@ def replace_outlived(obj: Resource | Unstructured, owner: Resource | Unstructure
 def adoption(obj: Unstructured, owner: Resource, cluster_name: str, *, controller: bool) -> Write:
     """Make `owner` an owner of a provider object and label it with its cluster.
 
-    Raises ContractError if `controller` is wanted and something else is the controller already: nothing is stolen.
+    Raises Foreign if `controller` is wanted and something else is the controller already: nothing is stolen.
     """
     if controller:
-        foreign = foreign_controller(obj, owner)
+        foreign = foreign_trouble(obj, owner)
         if foreign is not None:
-            raise ContractError(
-                f"{obj.resource.kind} {obj.name} is controlled by {foreign.kind} {foreign.name}, "
-                f"so {owner.resource.kind} {owner.name} cannot use it"
-            )
+            raise foreign
         patch = replace_outlived(obj, owner)
         if patch is not None:
             return patch
@@ -114,6 +126,6 @@ def owned_fields(obj: Resource | Unstructured, manager: str, *path: str) -> dict
 
 
 __all__ = [
-    "Target", "adoption", "controlled_by", "foreign_controller", "is_outlived", "membership", "owned_fields", "reference",
-    "replace_outlived",
+    "Foreign", "Target", "adoption", "controlled_by", "foreign_controller", "foreign_trouble", "is_outlived", "membership",
+    "owned_fields", "reference", "replace_outlived",
 ]  # fmt: skip

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from capi import contract
 from capi.api.core.v1beta2 import ContractRef
-from capi.kube.errors import CapiError, ContractError, UnknownKind
-from capi.kube.objects import Unstructured
+from capi.controllers import owners
+from capi.kube.errors import CapiError, ContractError, TransportError, UnknownKind
+from capi.kube.objects import Resource, Unstructured
 from capi.runtime.reader import Reader
 
 
@@ -27,8 +28,10 @@ class Found:
 
     @property
     def obscure(self) -> CapiError | None:
-        """Why nobody knows whether there is anything; None where a kind does not exist, for then there is nothing."""
-        return None if self.broken is not None or isinstance(self.error, UnknownKind) else self.error
+        """Why nobody knows whether there is anything; None where there is certainly nothing of ours: the kind does not
+        exist, or the object is somebody else's."""
+        certain = self.broken is not None or isinstance(self.error, UnknownKind | owners.Foreign)
+        return None if certain else self.error
 
     @property
     def missing(self) -> bool:
@@ -45,6 +48,12 @@ class Found:
         """The object, unless it is being deleted."""
         return None if self.obj is None or self.obj.deleting else self.obj
 
+    def unless_foreign(self, owner: Resource) -> "Found":
+        """The same for `owner`, to whom an object with another controller is an error and nothing else."""
+        obj = self.present
+        trouble = owners.foreign_trouble(obj, owner) if obj is not None else None
+        return self if trouble is None else Found(self.ref, error=trouble)
+
     def __str__(self) -> str:
         return f"{self.ref.kind} {self.ref.name}" if self.ref else "nothing"
 
@@ -55,13 +64,13 @@ ABSENT = Found()
 async def look_up(
     reader: Reader, ref: ContractRef | None, namespace: str, facts: Iterable[contract.Fact] = ()
 ) -> Found:
-    """Follow a reference; a broken contract (no CRD, no label, a malformed one of `facts`) is kept as an error, for the
-    condition to say so. The `facts` of an object that is found without error can be read."""
+    """Follow a reference; a broken contract (no CRD, no label, a malformed one of `facts`) and a kind that cannot be
+    watched are kept as an error, for the condition to say so. The `facts` of an object that is found without error can be read."""
     if ref is None or not ref.name:
         return ABSENT
     try:
         obj = await reader.external(ref.group_kind, ref.name, namespace)
-    except ContractError as error:
+    except (ContractError, TransportError) as error:
         return Found(ref, error=error)
     try:
         if obj is not None:
