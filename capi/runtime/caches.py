@@ -123,6 +123,12 @@ class ManagementReader(Declared):
     ) -> Sequence[Unstructured]:
         return (await self._external(group_kind)).store.list(namespace, labels)
 
+    async def live_external(self, resource: ResourceType, name: str, namespace: str) -> Unstructured | None:
+        try:
+            return Unstructured.of(resource, await self._client.get(resource, name, namespace))
+        except NotFound:
+            return None
+
     async def external_type(self, group_kind: GroupKind) -> ResourceType:
         return self._externals.type_of(group_kind)
 

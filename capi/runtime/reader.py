@@ -60,6 +60,10 @@ class Reader(CacheReader, Protocol):
         self, group_kind: GroupKind, namespace: str, labels: Mapping[str, str]
     ) -> Sequence[Unstructured]: ...
 
+    async def live_external(self, resource: ResourceType, name: str, namespace: str) -> Unstructured | None:
+        """Uncached read of a provider object, for decisions that a late cache could get wrong for good."""
+        ...
+
     async def external_type(self, group_kind: GroupKind) -> ResourceType:
         """The version of a provider kind to use. Raises ContractError."""
         ...

@@ -71,6 +71,7 @@ def machine_writes(seen: Scope) -> MachineWrites:
             continue
         node = node_of(facts.provider_id) if facts.provider_id else None
         version = memory.nodes(node).version if node is not None else ""
+        memory.surfaced[name] = infra.metadata.uid
         if _look(seen, maker.desired(infra, facts, machine, version), machine, found):
             known_by_name[name] = Settled(infra, machine, node, facts.provider_id)
     if found.created:

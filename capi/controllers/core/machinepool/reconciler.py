@@ -19,7 +19,7 @@ from capi.controllers.core.machinepool.machines import MANAGER
 from capi.controllers.core.machinepool.plan import plan
 from capi.controllers.core.machinepool.scope import Memory, Scope, node_facts, provider_ids, selector
 from capi.controllers.core.objects import Found, look_up, value_of
-from capi.kube.errors import ContractError
+from capi.kube.errors import ContractError, TransportError
 from capi.kube.objects import Unstructured
 from capi.kube.types import GroupKind, Key
 from capi.runtime.plan import ClusterKey, Plan
@@ -67,8 +67,12 @@ async def observe(pool: MachinePool, reader: Reader, memory: Memory) -> Scope:
     namespace, template = pool.namespace, pool.spec.template.spec
     infra = await look_up(reader, template.infrastructure_ref, namespace, contract.INFRA_POOL)
     bootstrap = await look_up(reader, template.bootstrap.config_ref, namespace, contract.BOOTSTRAP)
-    infra, infra_machines = await _infra_machines(pool, infra, reader)
+    infra, infra_machines = await _infra_machines(pool, infra.unless_foreign(pool), reader)
     machines = reader.index(Machine, "pool", indexes.pool_value(namespace, pool.name))
+    unpaired = _unpaired(infra_machines, machines)
+    stale = [infra.name for infra in unpaired if await _is_stale(infra, memory, reader)]
+    if stale:
+        infra_machines = [infra for infra in infra_machines if infra.name not in stale]
     connection = reader.workload(ClusterKey(namespace, pool.spec.cluster_name))
     nodes = None
     retired: Sequence[Node] = ()
@@ -79,10 +83,10 @@ async def observe(pool: MachinePool, reader: Reader, memory: Memory) -> Scope:
         pool=pool,
         cluster=reader.get(Cluster, pool.spec.cluster_name, namespace),
         infra=infra,
-        bootstrap=bootstrap,
+        bootstrap=bootstrap.unless_foreign(pool),
         infra_machines=infra_machines,
         machines=machines,
-        strangers=_strangers(infra_machines, machines, reader),
+        strangers=_strangers(unpaired, reader),
         nodes=nodes,
         retired=retired,
         memory=memory,
@@ -97,23 +101,33 @@ async def _infra_machines(pool: MachinePool, infra: Found, reader: Reader) -> tu
         return infra, ()
     try:
         found = await reader.external_list(GroupKind(obj.resource.group, kind), pool.namespace, selector(pool))
-    except ContractError as error:
+    except (ContractError, TransportError) as error:
         return Found(infra.ref, error=error, broken=obj), ()
     return infra, found
 
 
-def _strangers(
-    infra_machines: Sequence[Unstructured], machines: Sequence[Machine], reader: Reader
-) -> Mapping[str, Machine]:
-    """Machines with the name of an InfraMachine that are not known as this pool's."""
+def _unpaired(infra_machines: Sequence[Unstructured], machines: Sequence[Machine]) -> list[Unstructured]:
+    """InfraMachines that no Machine of the pool refers to."""
     paired = {machine.spec.infrastructure_ref.name for machine in machines}
-    found = {}
-    for infra in infra_machines:
-        if infra.name not in paired:
-            machine = reader.get(Machine, infra.name, infra.namespace)
-            if machine is not None:
-                found[infra.name] = machine
-    return found
+    return [infra for infra in infra_machines if infra.name not in paired]
+
+
+async def _is_stale(infra: Unstructured, memory: Memory, reader: Reader) -> bool:
+    """The InfraMachine had a Machine, which has gone, and only a late cache still shows the InfraMachine.
+
+    Of two caches one may be far behind the other; a Machine made for an InfraMachine that went with its Machine would stay for
+    ever. The API server is asked, but only about those that had a Machine before.
+    """
+    if infra.deleting or memory.surfaced.get(infra.name) != infra.metadata.uid:
+        return False
+    live = await reader.live_external(infra.resource, infra.name, infra.namespace)
+    return live is None or live.deleting or live.metadata.uid != infra.metadata.uid
+
+
+def _strangers(unpaired: Sequence[Unstructured], reader: Reader) -> Mapping[str, Machine]:
+    """Machines with the name of an InfraMachine that are not known as this pool's."""
+    named = ((infra.name, reader.get(Machine, infra.name, infra.namespace)) for infra in unpaired)
+    return {name: machine for name, machine in named if machine is not None}
 
 
 def _nodes(
@@ -140,15 +154,24 @@ def _nodes(
 
 
 def _retired(pool: MachinePool, nodes: Mapping[str, Node], connection: WorkloadReader) -> list[Node]:
-    """Nodes that the references name, with their uid, and that are none of the pool's any more; at the end all of them."""
+    """Nodes that the references name, with their uid, and that are none of the pool's any more; at the end all of them.
+
+    Never one without a provider ID, nor one whose marks say that something else owns it by now.
+    """
     current = set() if pool.deleting else {node.name for node in nodes.values()}
     found = []
     for ref in pool.status.node_refs:
         if ref.name not in current:
             node = connection.get(Node, ref.name)
-            if node is not None and node.metadata.uid == ref.uid:
+            if node is not None and node.metadata.uid == ref.uid and node.spec.provider_id and _may_own(pool, node):
                 found.append(node)
     return found
+
+
+def _may_own(pool: MachinePool, node: Node) -> bool:
+    marks = node.metadata.annotations
+    owner = marks.get(annotations.NODE_OWNER_KIND), marks.get(annotations.NODE_OWNER_NAME)
+    return owner in ((None, None), (MachinePool.resource.kind, pool.name))
 
 
 def _of_cluster(cluster: Cluster, reader: Reader) -> Iterable[Key]:

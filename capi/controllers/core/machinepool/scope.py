@@ -8,16 +8,24 @@ from typing import Generic, NamedTuple, TypeVar
 from capi import contract
 from capi.api.builtin import Node
 from capi.api.core import labels
-from capi.api.core.conditions import AVAILABLE, HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED, READY, UP_TO_DATE
+from capi.api.core.conditions import (
+    AVAILABLE,
+    HEALTH_CHECK_SUCCEEDED,
+    MACHINES_READY,
+    OWNER_REMEDIATED,
+    READY,
+    UP_TO_DATE,
+)
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool, MachineTemplateSpec, ObjectReference
 from capi.controllers import owners
 from capi.controllers.core.objects import ABSENT, Found
-from capi.kube import names
+from capi.kube import conditions, names
 from capi.kube.conditions import Condition
 from capi.kube.objects import Resource, Unstructured
 
 T = TypeVar("T", bound=Resource | Unstructured)
 F = TypeVar("F")
+NO_BOOTSTRAP = "spec.template.spec.bootstrap has neither configRef nor dataSecretName; set one of them"
 
 
 class MachineFacts(NamedTuple):
@@ -94,6 +102,8 @@ class Memory:
         self.nodes: Remembered[Node, NodeFacts] = Remembered(node_facts)
         self.settled: dict[str, Settled] = {}
         """By name of the InfraMachine."""
+        self.surfaced: dict[str, str] = {}
+        """Uids of InfraMachines that were given a Machine, by name."""
         self._template: MachineTemplateSpec | None = None
 
     def begin(self, template: MachineTemplateSpec, live: int) -> None:
@@ -101,6 +111,8 @@ class Memory:
         if self._template != template or len(self.settled) > 2 * live + 64:
             self._template = template
             self.settled.clear()
+        if len(self.surfaced) > 2 * live + 64:
+            self.surfaced.clear()
         for remembered in (self.machines, self.infra, self.nodes):
             remembered.keep(live)
 
@@ -130,15 +142,31 @@ class Scope:
         return contract.infrastructure_machine_kind(self.infra.obj) if self.infra.obj is not None else ""
 
     @property
+    def lacks_bootstrap(self) -> bool:
+        """Nobody said what bootstraps the instances; an empty name says that nothing has to."""
+        bootstrap = self.pool.spec.template.spec.bootstrap
+        return bootstrap.config_ref is None and bootstrap.data_secret_name is None
+
+    @property
+    def provisioned(self) -> bool:
+        """The infrastructure was there once; what it says later is for the conditions to tell."""
+        infra, start = self.infra.usable, self.pool.status.initialization
+        said = start is not None and bool(start.infrastructure_provisioned)
+        return said or (infra is not None and contract.provisioned(infra))
+
+    @property
+    def surfaces_machines(self) -> bool:
+        """The infrastructure shows its instances as objects; while it cannot be read, what was known counts."""
+        if self.machine_kind or any(is_own(machine, self.pool) for machine in self.machines):
+            return True
+        return self.infra.obj is None and conditions.get(self.pool.status.conditions, MACHINES_READY) is not None
+
+    @property
     def own_facts(self) -> list[MachineFacts]:
         """Facts of `own_machines`."""
         remembered, uid, pool = self.memory.machines, self.pool.metadata.uid, self.pool
         pairs = [(remembered(machine), machine) for machine in self.machines]
-        return [
-            facts
-            for facts, machine in pairs
-            if facts.controller == uid or not facts.controller or is_own(machine, pool)
-        ]
+        return [facts for facts, machine in pairs if facts.controller == uid or is_own(machine, pool)]
 
     @property
     def own_machines(self) -> list[Machine]:
@@ -147,7 +175,10 @@ class Scope:
 
 
 def is_own(machine: Machine, pool: MachinePool) -> bool:
-    """Controlled by this pool or by nobody; an outlived reference to a pool of this name counts as this pool's."""
+    """Controlled by this pool, or by nobody and of the same cluster; an outlived reference to a pool of this name counts
+    as this pool's."""
+    if machine.metadata.controller is None:
+        return machine.spec.cluster_name == pool.spec.cluster_name
     return owners.foreign_controller(machine, pool) is None
 
 
@@ -157,16 +188,18 @@ def selector(pool: MachinePool) -> dict[str, str]:
 
 
 def provider_ids(pool: MachinePool, infra: Found) -> tuple[str, ...]:
-    """The pool's instances: as the infrastructure lists them, or as known before.
+    """The pool's instances: as the infrastructure lists them once it has been provisioned, or as known before.
 
-    An empty list beside replicas that are not zero means "not yet".
+    An empty list beside replicas that are not zero means "not yet"; the same instances in another order are no change.
     """
-    obj = infra.usable
-    if obj is None or not contract.provisioned(obj):
-        return pool.spec.provider_id_list
+    obj, known, start = infra.usable, pool.spec.provider_id_list, pool.status.initialization
+    if obj is None or not (contract.provisioned(obj) or (start is not None and start.infrastructure_provisioned)):
+        return known
     listed = contract.provider_id_list(obj)
     if not listed and contract.replicas(obj) != 0 and pool.spec.replicas != 0:
-        return pool.spec.provider_id_list
+        return known
+    if listed != known and len(listed) == len(known) and set(listed) == set(known):
+        return known
     return listed
 
 

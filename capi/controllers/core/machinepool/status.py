@@ -1,7 +1,8 @@
 """MachinePool.status. Pure.
 
 Upstream: internal/controllers/machinepool/machinepool_controller_{status,phases}.go.
-Differs: the v1beta2 conditions that upstream only reserves are written; counters of Machines are exact in every pass.
+Differs: the v1beta2 conditions that upstream only reserves are written; counters of Machines are exact in every pass;
+`initialization` never goes back to false: what bootstrap and infrastructure say later is told by their conditions.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ from capi.api.core.v1beta2 import MachinePoolInitialization, MachinePoolStatus, 
 from capi.controllers.core.machinepool import noderef
 from capi.controllers.core.machinepool.deprecated import Flags, deprecated_status, previous
 from capi.controllers.core.machinepool.noderef import NodeCount
-from capi.controllers.core.machinepool.scope import MachineFacts, Scope, provider_ids
+from capi.controllers.core.machinepool.scope import NO_BOOTSTRAP, MachineFacts, Scope, provider_ids
 from capi.controllers.core.objects import Found
 from capi.controllers.core.summary import Reasons, aggregate, false, mirror, ready_of, true, unknown
 from capi.kube.conditions import Condition
@@ -65,22 +66,20 @@ def status_of(seen: Scope, ending: Ending | None, now: datetime) -> Observed:
     counted = noderef.count(seen, ids, now)
     facts = seen.own_facts
     counters = counters_of(seen, facts, counted)
-    flags = flags_of(seen)
+    flags, start = flags_of(seen), initialization_of(seen)
     refs = noderef.references(seen, counted, ids)
     ready = counted.ready if counted is not None else previous(seen).ready_replicas
     status = msgspec.structs.replace(
         old,
         conditions=conditions_of(seen, facts, counters, ending, now),
-        initialization=MachinePoolInitialization(
-            infrastructure_provisioned=flags.provisioned, bootstrap_data_secret_created=flags.bootstrapped
-        ),
+        initialization=start,
         node_refs=refs,
         replicas=counters.replicas,
         ready_replicas=counters.ready,
         available_replicas=counters.available,
         up_to_date_replicas=counters.up_to_date,
         versions=counters.versions,
-        phase=phase_of(seen, flags, ready or 0, has_nodes=bool(refs)),
+        phase=phase_of(seen, start, ready or 0, has_nodes=bool(refs)),
         deprecated=deprecated_status(seen, flags, counted, counters.replicas, now),
     )
     return Observed(status, _next_look(facts, counted, now))
@@ -95,6 +94,15 @@ def flags_of(seen: Scope) -> Flags:
     )
 
 
+def initialization_of(seen: Scope) -> MachinePoolInitialization:
+    """status.initialization: how far the first start has come; a step once taken stays taken."""
+    before = seen.pool.status.initialization or MachinePoolInitialization()
+    return MachinePoolInitialization(
+        infrastructure_provisioned=seen.provisioned,
+        bootstrap_data_secret_created=bool(before.bootstrap_data_secret_created or _bootstrapped(seen)),
+    )
+
+
 def _flag(now: bool | None, before: bool | None) -> bool:
     return bool(before if now is None else now)
 
@@ -102,7 +110,7 @@ def _flag(now: bool | None, before: bool | None) -> bool:
 def _bootstrapped(seen: Scope) -> bool | None:
     """None: keep what was said. "" is data too: none is needed."""
     if seen.bootstrap.ref is None:
-        return seen.pool.spec.template.spec.bootstrap.data_secret_name is not None
+        return not seen.lacks_bootstrap
     config = seen.bootstrap.usable
     if config is None:
         return None
@@ -114,13 +122,13 @@ def _provisioned(seen: Scope) -> bool | None:
     return contract.provisioned(infra) if infra is not None else None
 
 
-def phase_of(seen: Scope, flags: Flags, ready: int, *, has_nodes: bool) -> str:
+def phase_of(seen: Scope, start: MachinePoolInitialization, ready: int, *, has_nodes: bool) -> str:
     """Later rules win."""
     pool = seen.pool
     if pool.deleting:
         return "Deleting"
     wanted = desired(seen)
-    if flags.provisioned and wanted is not None:
+    if start.infrastructure_provisioned and wanted is not None:
         if wanted == ready:
             return "Running"
         if replicas_managed_elsewhere(seen):
@@ -128,7 +136,7 @@ def phase_of(seen: Scope, flags: Flags, ready: int, *, has_nodes: bool) -> str:
         return "ScalingUp" if wanted > ready else "ScalingDown"
     if has_nodes:
         return "Provisioned"
-    if flags.bootstrapped and not flags.provisioned:
+    if start.bootstrap_data_secret_created and not start.infrastructure_provisioned:
         return "Provisioning"
     return pool.status.phase or "Pending"
 
@@ -139,13 +147,10 @@ def replicas_managed_elsewhere(seen: Scope) -> bool:
 
 
 def counters_of(seen: Scope, facts: Sequence[MachineFacts], counted: NodeCount | None) -> Counters:
-    """Of Machines if the infrastructure has objects for them, else what the infrastructure says."""
+    """Of Machines if the infrastructure has objects for them, else what the infrastructure says; as before while nobody says."""
     old, infra = seen.pool.status, seen.infra.obj
-    if infra is None and not seen.pool.deleting:
-        return Counters(old.replicas, old.ready_replicas, old.available_replicas, old.up_to_date_replicas, old.versions)
-    reported = contract.replicas(infra) if infra is not None else None
-    replicas = reported if reported is not None else old.replicas
-    if seen.machine_kind or facts:
+    replicas = _replicas(seen)
+    if seen.surfaces_machines:
         return Counters(
             replicas,
             ready=sum(fact.ready is not None and fact.ready.status == "True" for fact in facts),
@@ -153,8 +158,24 @@ def counters_of(seen: Scope, facts: Sequence[MachineFacts], counted: NodeCount |
             up_to_date=sum(fact.up_to_date is not None and fact.up_to_date.status == "True" for fact in facts),
             versions=versions_of(fact.version for fact in facts),
         )
+    if _has_gone(seen):
+        return Counters(0, 0, 0, 0)
+    if infra is None:
+        return Counters(replicas, old.ready_replicas, old.available_replicas, old.up_to_date_replicas, old.versions)
     versions = old.versions if counted is None else versions_of(counted.versions)
     return Counters(replicas, replicas, replicas, seen.pool.spec.replicas, versions)
+
+
+def _replicas(seen: Scope) -> int | None:
+    if _has_gone(seen):
+        return 0
+    reported = contract.replicas(seen.infra.obj) if seen.infra.obj is not None else None
+    return reported if reported is not None else seen.pool.status.replicas
+
+
+def _has_gone(seen: Scope) -> bool:
+    """The infrastructure of a pool that is going has gone, and the instances with it."""
+    return seen.pool.deleting and seen.infra.gone
 
 
 def versions_of(versions: Iterable[str]) -> tuple[StatusVersion, ...]:
@@ -174,7 +195,7 @@ def conditions_of(
         *scaling_conditions(seen, counters),
         true(types.DELETING, ending.reason, ending.message) if ending else false(types.DELETING, Reason.NOT_DELETING),
     ]
-    if seen.machine_kind or facts:
+    if seen.surfaces_machines:
         found += machine_conditions(facts, now)
     return tuple(found)
 
@@ -202,6 +223,8 @@ def bootstrap_condition(seen: Scope) -> Condition:
     """BootstrapConfigReady."""
     found = seen.bootstrap
     if found.ref is None:
+        if seen.lacks_bootstrap:
+            return false(types.BOOTSTRAP_CONFIG_READY, Reason.NOT_READY, NO_BOOTSTRAP)
         return true(types.BOOTSTRAP_CONFIG_READY, MachineReason.DATA_SECRET_PROVIDED)
     good = found.obj is not None and contract.data_secret_created(found.obj)
     return _external(types.BOOTSTRAP_CONFIG_READY, found, good, "status.initialization.dataSecretCreated", seen)
