@@ -41,8 +41,6 @@ KINDS: dict[GroupKind, KindRules] = {
     GroupKind(_CORE, "MachineHealthCheck"): KindRules(
         core.default_machine_health_check,
         core.validate_machine_health_check,
-        "MachineHealthChecks are not acted on by this version of capi, so none can be created; "
-        "delete an unhealthy Machine instead, its pool replaces it",
     ),
     GroupKind(_CORE, "MachineDrainRule"): KindRules(
         validate=core.validate_machine_drain_rule,

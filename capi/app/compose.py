@@ -22,6 +22,7 @@ from capi.client.transport import Transport
 from capi.controllers.controlplane.reconciler import DevControlPlaneReconciler
 from capi.controllers.core.cluster.reconciler import ClusterReconciler
 from capi.controllers.core.machine.reconciler import MachineReconciler
+from capi.controllers.core.machinehealthcheck.reconciler import MachineHealthCheckReconciler
 from capi.controllers.core.machinepool.reconciler import MachinePoolReconciler
 from capi.controllers.infra.cluster.reconciler import DevClusterReconciler
 from capi.controllers.infra.machine.reconciler import DevMachineReconciler
@@ -78,6 +79,7 @@ def reconcilers(infra: Infrastructure) -> dict[str, Reconciler[Any]]:
         "cluster": ClusterReconciler(),
         "machine": MachineReconciler(),
         "machinepool": MachinePoolReconciler(),
+        "machinehealthcheck": MachineHealthCheckReconciler(),
         "devcluster": DevClusterReconciler(infra.workloads),
         "devmachine": DevMachineReconciler(infra.backend),
         "devmachinepool": DevMachinePoolReconciler(infra.backend),

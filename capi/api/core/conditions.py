@@ -113,9 +113,18 @@ class MachineReason(Reason):
     NODE_STARTUP_TIMEOUT: Final = "NodeStartupTimeout"
     HAS_REMEDIATE_ANNOTATION: Final = "HasRemediateAnnotation"
     WAITING_FOR_REMEDIATION: Final = "WaitingForRemediation"
+    REMEDIATION_TEMPLATE_NOT_FOUND: Final = "RemediationTemplateNotFound"
+    REMEDIATION_REQUEST_CREATION_FAILED: Final = "RemediationRequestCreationFailed"
     CANNOT_BE_REMEDIATED: Final = "CannotBeRemediated"
     REMEDIATION_DEFERRED: Final = "RemediationDeferred"
     MACHINE_DELETING: Final = "MachineDeleting"
+
+
+class HealthCheckReason(Reason):
+    """Reasons of a MachineHealthCheck's conditions."""
+
+    REMEDIATION_ALLOWED: Final = "RemediationAllowed"
+    TOO_MANY_UNHEALTHY: Final = "TooManyUnhealthy"
 
 
 class ClusterReason(Reason):
@@ -147,6 +156,8 @@ class V1Beta1:
     WAITING_FOR_INFRASTRUCTURE: Final = "WaitingForInfrastructure"
     INCORRECT_EXTERNAL_REF: Final = "IncorrectExternalRef"
     WAITING_FOR_REPLICAS_READY: Final = "WaitingForReplicasReady"
+    EXTERNAL_REMEDIATION_TEMPLATE_AVAILABLE: Final = "ExternalRemediationTemplateAvailable"
+    EXTERNAL_REMEDIATION_TEMPLATE_NOT_FOUND: Final = "ExternalRemediationTemplateNotFound"
 
 
 class Dev:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from capi.api.core import labels
-from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.api.core.v1beta2 import Cluster, Machine, MachineHealthCheck, MachinePool
 from capi.controllers.core import nodes
 from capi.controllers.core.objects import ref_values
 from capi.kube import names
@@ -76,6 +76,10 @@ def _cluster_reference(cluster: Cluster) -> Iterable[str]:
     return ref_values(cluster.namespace, cluster.spec.infrastructure_ref, cluster.spec.control_plane_ref)
 
 
+def _check_cluster(check: MachineHealthCheck) -> Iterable[str]:
+    return (cluster_value(check.namespace, check.spec.cluster_name),)
+
+
 MACHINE: Final[Indexes] = {
     "cluster": _machine_cluster,
     "controlPlaneOf": _control_plane_of,
@@ -87,6 +91,7 @@ MACHINE: Final[Indexes] = {
 }
 POOL: Final[Indexes] = {"cluster": _pool_cluster, "reference": _pool_reference}
 CLUSTER: Final[Indexes] = {"reference": _cluster_reference}
+HEALTH_CHECK: Final[Indexes] = {"cluster": _check_cluster}
 NODE: Final[Indexes] = {"providerID": nodes.provider_ids}
 
 

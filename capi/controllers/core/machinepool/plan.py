@@ -12,9 +12,11 @@ from capi.api.core.conditions import DELETING
 from capi.api.core.v1beta2 import Cluster
 from capi.controllers import owners
 from capi.controllers.core.machinepool import deletion
+from capi.controllers.core.machinepool.dangling import dangling
 from capi.controllers.core.machinepool.machines import MANAGER, machine_writes
 from capi.controllers.core.machinepool.noderef import node_writes
-from capi.controllers.core.machinepool.scope import Scope, provider_ids
+from capi.controllers.core.machinepool.remediation import remediation_writes
+from capi.controllers.core.machinepool.scope import NO_BOOTSTRAP, Scope, provider_ids
 from capi.controllers.core.machinepool.status import status_of
 from capi.kube import conditions
 from capi.kube.errors import CapiError, ContractError
@@ -44,17 +46,23 @@ def plan(seen: Scope, now: datetime) -> Plan:
     problems += machines.problems
     writes += machines.writes
     writes += node_writes(seen, seen.cluster, provider_ids(seen.pool, seen.infra))
+    replacing, told = remediation_writes(seen)
+    writes += replacing
+    warnings, recheck = dangling(seen, now)
     observed = status_of(seen, None, now)
+    due = [after for after in (observed.requeue_after, recheck) if after is not None]
     return Plan(
         writes=writes,
         status=observed.status,
-        events=machines.events,
-        requeue_after=observed.requeue_after,
+        events=(*machines.events, *told, *warnings),
+        requeue_after=min(due) if due else None,
         error=problems[0] if problems else None,
     )
 
 
 def _bootstrap_problems(seen: Scope) -> list[CapiError]:
+    if seen.lacks_bootstrap:
+        return [CapiError(f"MachinePool {seen.pool.name}: {NO_BOOTSTRAP}")]
     config = seen.bootstrap.usable
     if config is not None and contract.data_secret_created(config) and not contract.data_secret_name(config):
         return [ContractError(f"{seen.bootstrap} has its data secret created but no status.dataSecretName")]

@@ -1,0 +1,179 @@
+"""MachineHealthChecks over pools: the sick Machine goes, and only that one."""
+
+from typing import Any
+
+import pytest
+
+from capi.api.builtin import Node
+from capi.api.core.v1beta2 import Machine, MachineHealthCheck
+from capi.kube import conditions
+from capi.kube.types import Object
+from tests.world import manifests
+from tests.world.rig import World, world
+
+pytestmark = pytest.mark.looptime
+
+
+def a_check(*, timeout: int = 30, limit: Any = None, startup: int | None = None, **remediation: Any) -> Object:
+    trigger = {"triggerIf": {"unhealthyLessThanOrEqualTo": limit}} if limit is not None else {}
+    asked = {**trigger, **remediation}
+    unready = [{"type": "Ready", "status": status, "timeoutSeconds": timeout} for status in ("Unknown", "False")]
+    return {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": "mhc", "namespace": "default"},
+        "spec": {
+            "clusterName": "quickstart",
+            "selector": {"matchLabels": {"cluster.x-k8s.io/pool-name": "workers"}},
+            "checks": {
+                "unhealthyNodeConditions": unready,
+                **({"nodeStartupTimeoutSeconds": startup} if startup is not None else {}),
+            },
+            **({"remediation": asked} if asked else {}),
+        },
+    }
+
+
+async def set_ready(w: World, name: str, status: str) -> None:
+    """As a kubelet, or the one that judges kubelets."""
+    body = {
+        "status": {"conditions": [{"type": "Ready", "status": status, "reason": "Test", "lastTransitionTime": _now(w)}]}
+    }
+    await w.workload().patch(Node.resource, name, "", body, type_="strategic", subresource="status")
+
+
+def _now(w: World) -> str:
+    return w.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def check(w: World) -> MachineHealthCheck:
+    return await w.client.get(MachineHealthCheck, "mhc", "default")
+
+
+async def events(w: World, reason: str) -> int:
+    found = (await w.client.send("GET", "/api/v1/namespaces/default/events")).decode()
+    return found.count(f'"reason":"{reason}"')
+
+
+def uids(machines: dict[str, Machine]) -> dict[str, str]:
+    return {name: machine.metadata.uid for name, machine in machines.items()}
+
+
+async def test_exactly_the_sick_machine_is_replaced() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=3)
+        await w.apply(a_check())
+        await w.settle()
+        before = uids(await w.machines())
+        assert (await check(w)).status.current_healthy == 3
+        sick = min(before)
+        await set_ready(w, sick, "Unknown")
+        await w.advance(seconds=25)
+        assert uids(await w.machines()) == before
+        await w.advance(seconds=10)
+        after = uids(await w.machines())
+        assert len(after) == 3
+        assert {name: uid for name, uid in before.items() if name != sick}.items() <= after.items()
+        assert before[sick] not in after.values()
+        assert ((await w.pool()).status.phase, (await check(w)).status.current_healthy) == ("Running", 3)
+        assert await events(w, "MachineMarkedUnhealthy") == 1
+
+
+async def test_a_slow_pool_is_left_to_start() -> None:
+    """The clock starts when the infrastructure is ready, not when the Machine was made."""
+    async with world() as w:
+        await w.apply(*manifests.cluster(), *manifests.pool(replicas=3, vm="90s", node="20s"), a_check(startup=60))
+        await w.settle()
+        before = uids(await w.machines())
+        assert len(before) == 3
+        await w.advance(minutes=5)
+        assert uids(await w.machines()) == before
+        assert ((await w.pool()).status.phase, await events(w, "MachineMarkedUnhealthy")) == ("Running", 0)
+
+
+async def test_an_instance_that_never_joins_is_replaced_after_the_startup_timeout() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        name = min(before := uids(await w.machines()))
+        await w.apply(a_check(startup=60))
+        await w.settle()
+        scaled, never = manifests.pool(replicas=3, node="1h")
+        await w.apply(never)
+        await w.settle()
+        await w.apply(scaled)
+        await w.settle()
+        [late] = uids(await w.machines()).keys() - before.keys()
+        await w.advance(seconds=100)
+        assert late not in await w.machines()
+        assert (await w.machines())[name].metadata.uid == before[name]
+
+
+async def test_the_limit_stops_remediation_says_so_and_lets_go() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=3)
+        await w.apply(a_check(limit=1))
+        await w.settle()
+        before = uids(await w.machines())
+        first, second, _ = sorted(before)
+        await set_ready(w, first, "False")
+        await set_ready(w, second, "False")
+        await w.advance(seconds=120)
+        assert uids(await w.machines()) == before
+        found = conditions.get((await check(w)).status.conditions, "RemediationAllowed")
+        assert found is not None
+        assert (found.status, found.reason) == ("False", "TooManyUnhealthy")
+        assert "2 of 3" in found.message
+        sick = (await w.machines())[first].status.conditions
+        verdict = conditions.get(sick, "HealthCheckSucceeded")
+        assert verdict is not None
+        assert verdict.status == "False"
+        assert conditions.get(sick, "OwnerRemediated") is None
+        restricted = await events(w, "RemediationRestricted")
+        assert restricted >= 1
+        for name in (first, second):
+            await set_ready(w, name, "True")
+        await w.advance(seconds=60)
+        assert conditions.is_true((await check(w)).status.conditions, "RemediationAllowed")
+        assert uids(await w.machines()) == before
+        assert await events(w, "RemediationRestricted") == restricted
+
+
+async def test_a_settled_check_writes_nothing() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=3)
+        await w.apply(a_check())
+        await w.advance(minutes=1)
+        before = await w.writes()
+        await w.advance(minutes=10)
+        assert await w.writes() == before
+
+
+async def test_a_machine_that_remediation_must_skip_stays() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.apply(a_check())
+        await w.settle()
+        name = min(before := uids(await w.machines()))
+        note = {"metadata": {"annotations": {"cluster.x-k8s.io/skip-remediation": ""}}}
+        await w.client.patch(Machine.resource, name, "default", note)
+        await set_ready(w, name, "False")
+        await w.advance(minutes=5)
+        assert uids(await w.machines()) == before
+        assert (await check(w)).status.targets == tuple(sorted(before.keys() - {name}))
+
+
+async def test_a_paused_machine_is_not_replaced() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.apply(a_check(limit=0))
+        await w.settle()
+        name = min(before := uids(await w.machines()))
+        await set_ready(w, name, "False")
+        await w.advance(minutes=1)
+        pause = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
+        await w.client.patch(Machine.resource, name, "default", pause)
+        await w.client.patch(MachineHealthCheck.resource, "mhc", "default", {"spec": {"remediation": None}})
+        await w.advance(minutes=5)
+        assert uids(await w.machines()) == before
+        found = (await w.machines())[name].status.conditions
+        assert conditions.get(found, "OwnerRemediated") is None
