@@ -11,10 +11,12 @@ from capi.api.core import labels
 from capi.api.core.conditions import (
     AVAILABLE,
     HEALTH_CHECK_SUCCEEDED,
+    INFRASTRUCTURE_READY,
     MACHINES_READY,
     OWNER_REMEDIATED,
     READY,
     UP_TO_DATE,
+    Reason,
 )
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool, MachineTemplateSpec, ObjectReference
 from capi.controllers import owners
@@ -42,6 +44,8 @@ class MachineFacts(NamedTuple):
     remediating: bool
     controller: str
     """Uid of the controller; empty without one."""
+    infra_lost: datetime | None = None
+    """Since when its infrastructure object has been missing."""
 
 
 class Settled(NamedTuple):
@@ -104,6 +108,8 @@ class Memory:
         """By name of the InfraMachine."""
         self.surfaced: dict[str, str] = {}
         """Uids of InfraMachines that were given a Machine, by name."""
+        self.own: tuple[Sequence[Machine], MachinePool | None, list[MachineFacts]] = (), None, []
+        """The facts of `Scope.own_facts`, with what they were made of."""
         self._template: MachineTemplateSpec | None = None
 
     def begin(self, template: MachineTemplateSpec, live: int) -> None:
@@ -163,10 +169,14 @@ class Scope:
 
     @property
     def own_facts(self) -> list[MachineFacts]:
-        """Facts of `own_machines`."""
-        remembered, uid, pool = self.memory.machines, self.pool.metadata.uid, self.pool
-        pairs = [(remembered(machine), machine) for machine in self.machines]
-        return [facts for facts, machine in pairs if facts.controller == uid or is_own(machine, pool)]
+        """Facts of `own_machines`; made once in a pass."""
+        known, uid, pool = self.memory.own, self.pool.metadata.uid, self.pool
+        if known[0] is not self.machines or known[1] is not pool:
+            remembered = self.memory.machines
+            pairs = [(remembered(machine), machine) for machine in self.machines]
+            facts = [facts for facts, machine in pairs if facts.controller == uid or is_own(machine, pool)]
+            known = self.memory.own = self.machines, pool, facts
+        return known[2]
 
     @property
     def own_machines(self) -> list[Machine]:
@@ -218,7 +228,13 @@ def machine_facts(machine: Machine) -> MachineFacts:
         deleting=machine.deleting,
         remediating=_is(by_type, HEALTH_CHECK_SUCCEEDED, "False") and _is(by_type, OWNER_REMEDIATED, "False"),
         controller=controller.uid if controller is not None else "",
+        infra_lost=_lost_since(by_type.get(INFRASTRUCTURE_READY)),
     )
+
+
+def _lost_since(infra: Condition | None) -> datetime | None:
+    gone = infra is not None and infra.reason in (Reason.OBJECT_DELETED, Reason.OBJECT_DOES_NOT_EXIST)
+    return infra.last_transition_time if infra is not None and gone else None
 
 
 def infra_facts(obj: Unstructured) -> InfraFacts:
