@@ -2,7 +2,9 @@
 
 from capi.api.builtin.core import (
     AttachedVolume,
+    ClaimVolume,
     ConfigMap,
+    EmptyDir,
     Event,
     EventSource,
     Lease,
@@ -21,6 +23,7 @@ from capi.api.builtin.core import (
     Secret,
     ServiceAccount,
     Taint,
+    Volume,
 )
 from capi.api.builtin.crd import (
     CustomResourceDefinition,
@@ -30,10 +33,31 @@ from capi.api.builtin.crd import (
     CustomResourceDefinitionStatus,
     CustomResourceDefinitionVersion,
 )
+from capi.api.builtin.workloads import (
+    CsiVolume,
+    DaemonSet,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    VolumeAttachment,
+    VolumeAttachmentSource,
+    VolumeAttachmentSpec,
+    VolumeAttachmentStatus,
+)
 from capi.api.core.v1beta2.machine import NodeSystemInfo
 from capi.api.core.v1beta2.machinepool import ObjectReference
 
 __all__ = [
+    "VolumeAttachmentStatus",
+    "VolumeAttachmentSpec",
+    "VolumeAttachmentSource",
+    "VolumeAttachment",
+    "Volume",
+    "PersistentVolumeSpec",
+    "PersistentVolume",
+    "EmptyDir",
+    "DaemonSet",
+    "CsiVolume",
+    "ClaimVolume",
     "AttachedVolume",
     "ConfigMap",
     "CustomResourceDefinition",

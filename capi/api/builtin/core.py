@@ -79,10 +79,29 @@ class Node(Resource):
     status: NodeStatus = NodeStatus()
 
 
+class EmptyDir(Api):
+    """core/v1 EmptyDirVolumeSource."""
+
+
+class ClaimVolume(Api):
+    """core/v1 PersistentVolumeClaimVolumeSource."""
+
+    claim_name: str = ""
+
+
+class Volume(Api):
+    """core/v1 Volume: what is lost with its Node, and what is attached to it."""
+
+    name: str = ""
+    empty_dir: EmptyDir | None = None
+    persistent_volume_claim: ClaimVolume | None = None
+
+
 class PodSpec(Api):
     """core/v1 PodSpec."""
 
     node_name: str = ""
+    volumes: tuple[Volume, ...] = ()
     priority: int | None = None
     termination_grace_period_seconds: int | None = None
 
