@@ -1,4 +1,4 @@
-"""MachinePool: bootstrap, infrastructure, Nodes, counters, phase, conditions."""
+"""MachinePool: ownership, bootstrap, infrastructure, Nodes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,71 +9,26 @@ import pytest
 from capi.api.core import annotations, labels
 from capi.api.core.v1beta2 import (
     MachineBootstrap,
-    MachinePoolDeprecatedStatus,
     MachinePoolInitialization,
     MachinePoolStatus,
-    MachinePoolV1Beta1Status,
     ObjectReference,
-    StatusVersion,
 )
 from capi.controllers import owners
 from capi.controllers.core.machinepool.plan import plan
 from capi.controllers.core.machinepool.scope import Scope
-from capi.kube import conditions as kube_conditions
 from tests.unit.controllers.builders import (
     NOW,
     UNINITIALIZED,
-    a_cluster,
     a_machine,
     a_node,
     a_pool,
-    condition,
     found,
-    infra_machine,
     infra_pool,
-    node_info,
     provider,
-    ref,
     running,
 )
-from tests.unit.controllers.core.passes import after, applies, brief, deletes, patches, said
-
-READY = (condition("Ready", "True"), condition("Available", "True"), condition("UpToDate", "True"))
-
-
-def a_scope(count: int = 2, **changes: Any) -> Scope:
-    """A pool whose Machines are all Running."""
-    healthy: dict[str, Any] = {
-        "pool": a_pool(replicas=count),
-        "cluster": a_cluster(),
-        "infra": found(infra_pool([f"x://p/{i}" for i in range(count)])),
-        "infra_machines": [infra_machine(i) for i in range(count)],
-        "machines": [a_machine(i, conditions=READY, status=running(i, node_info=node_info())) for i in range(count)],
-        "nodes": {f"x://p/{i}": a_node(i) for i in range(count)},
-    }
-    return Scope(**{**healthy, **changes})
-
-
-def plain(**changes: Any) -> Scope:
-    """A pool whose infrastructure has no objects for single instances."""
-    return a_scope(**{"infra": found(infra_pool(kind="")), "infra_machines": [], "machines": [], **changes})
-
-
-def status_of(seen: Scope) -> Any:
-    return plan(seen, NOW).status
-
-
-def config(**status: Any) -> Any:
-    return found(provider("TestConfig", "b", status=status))
-
-
-MADE = {"initialization": {"dataSecretCreated": True}, "dataSecretName": "new"}
-
-
-def with_config(name: str | None = "old", **more: Any) -> Any:
-    return a_pool(
-        template={"bootstrap": MachineBootstrap(config_ref=ref("TestConfig", "b"), data_secret_name=name)}, **more
-    )
+from tests.unit.controllers.core.passes import after, applies, brief, deletes, patches
+from tests.unit.controllers.core.pools import MADE, a_scope, before, config, plain, status_of, v1, with_config
 
 
 def secret(seen: Scope) -> Any:
@@ -103,11 +58,13 @@ def test_the_pool_controls_its_infrastructure_and_config() -> None:
 
 
 def test_infrastructure_of_something_else_is_not_taken_and_the_rest_goes_on() -> None:
-    other = infra_pool(owner_references=(owners.reference(a_pool("q"), controller=True),))
-    made = plan(a_scope(infra=found(other)), NOW)
+    other = infra_pool(["x://p/7"], owner_references=(owners.reference(a_pool("q"), controller=True),))
+    made = plan(a_scope(infra=found(other).unless_foreign(a_pool()), infra_machines=[]), NOW)
     assert not applies(made, "TestMachinePool")
-    assert made.error is not None and made.status is not None
-    assert applies(made, "MachinePool")
+    assert made.error is not None and "controlled by MachinePool q" in str(made.error)
+    assert "providerIDList" not in applies(made, "MachinePool")["p"].body.get("spec", {})
+    assert brief(made, "InfrastructureReady") == ("Unknown", "InternalError")
+    assert made.status.ready_replicas == 2  # type: ignore[union-attr]
 
 
 def test_a_missing_cluster_is_waited_for() -> None:
@@ -150,8 +107,46 @@ def test_bootstrap_data(pool: Any, bootstrap: Any, name: str | None, flag: bool)
 
 def test_a_config_without_the_name_of_its_secret_is_an_error() -> None:
     made = plan(a_scope(pool=with_config(None), bootstrap=config(initialization={"dataSecretCreated": True})), NOW)
-    assert made.error is not None and "dataSecretName" in made.error.message
+    assert made.error is not None and "dataSecretName" in str(made.error)
     assert made.status.initialization.bootstrap_data_secret_created is False  # type: ignore[union-attr]
+
+
+def test_a_pool_without_any_bootstrap_says_what_to_set() -> None:
+    made = plan(a_scope(pool=a_pool(template={"bootstrap": MachineBootstrap()})), NOW)
+    assert brief(made, "BootstrapConfigReady") == ("False", "NotReady")
+    assert made.error is not None and "neither configRef nor dataSecretName" in str(made.error)
+    assert applies(made, "MachinePool") and made.status is not None, "the rest goes on"
+
+
+def started(*, bootstrap: bool | None = True, infra: bool | None = True) -> MachinePoolStatus:
+    """Of a pool that came this far before."""
+    flags = MachinePoolInitialization(bootstrap_data_secret_created=bootstrap, infrastructure_provisioned=infra)
+    return MachinePoolStatus(initialization=flags)
+
+
+@pytest.mark.parametrize(
+    ("changes", "condition_", "old"),
+    [
+        pytest.param({"bootstrap": config()}, "BootstrapConfigReady", "BootstrapReady", id="another config, not ready yet"),
+        pytest.param({"bootstrap": found(None, "TestConfig", "b")}, "BootstrapConfigReady", None, id="the config has gone"),
+        pytest.param({"infra": found(infra_pool(provisioned=False))}, "InfrastructureReady", "InfrastructureReady", id="infrastructure in trouble"),
+        pytest.param({"infra": found(None, "TestMachinePool", "p")}, "InfrastructureReady", "InfrastructureReady", id="infrastructure gone"),
+    ],
+)  # fmt: skip
+def test_flags_never_go_back_and_the_conditions_tell(changes: Any, condition_: str, old: str | None) -> None:
+    pool = with_config(status=started(), provider_id_list=("x://p/0", "x://p/1"))
+    ready = {"pool": pool, "bootstrap": config(**MADE)}
+    seen = a_scope(**{**ready, **changes})
+    made = plan(seen, NOW)
+    assert made.status.initialization == started().initialization  # type: ignore[union-attr]
+    assert brief(made, condition_)[0] == "False"
+    assert made.status.phase == "Running"  # type: ignore[union-attr]
+    assert old is None or v1(seen, old).status == "False"
+
+
+def test_the_list_is_followed_while_provisioned_infrastructure_is_in_trouble() -> None:
+    seen = a_scope(infra=found(infra_pool(["x://p/1"], provisioned=False)), pool=a_pool(status=started()))
+    assert listed(seen) == ["x://p/1"]
 
 
 def test_a_config_that_is_going_keeps_the_flag() -> None:
@@ -163,10 +158,6 @@ def test_a_config_that_is_going_keeps_the_flag() -> None:
 
 def test_a_running_pool_with_an_unready_config_is_still_running() -> None:
     assert status_of(a_scope(pool=with_config(), bootstrap=config())).phase == "Running"
-
-
-def v1(seen: Scope, type_: str) -> Any:
-    return next(c for c in status_of(seen).deprecated.v1beta1.conditions if c.type == type_)
 
 
 def test_the_config_s_own_reason_is_shown() -> None:
@@ -221,6 +212,20 @@ def test_the_list_of_instances(infra: Any, wanted: int, kept: Any) -> None:
     assert listed(seen) == kept
 
 
+def test_the_same_instances_in_another_order_are_no_change() -> None:
+    known = ("x://p/0", "x://p/1")
+    for ids in (["x://p/1", "x://p/0"], list(known)):
+        made = plan(a_scope(infra=found(infra_pool(ids)), pool=a_pool(provider_id_list=known)), NOW)
+        assert applies(made, "MachinePool")["p"].body["spec"]["providerIDList"] == list(known)
+        assert [ref.name for ref in made.status.node_refs] == ["p-0", "p-1"]  # type: ignore[union-attr]
+
+
+def test_a_changed_list_is_counted_in_the_same_pass() -> None:
+    seen = a_scope(3, pool=a_pool(replicas=3, provider_id_list=("x://p/0",), status=before(1)))
+    block = status_of(seen).deprecated.v1beta1
+    assert (block.ready_replicas, block.available_replicas, block.unavailable_replicas) == (3, 3, 0)
+
+
 @pytest.mark.parametrize(
     ("was", "reason", "failure"), [(None, "ObjectDoesNotExist", ""), (True, "ObjectDeleted", "InvalidConfiguration")]
 )
@@ -268,6 +273,7 @@ def test_a_node_that_is_not_ready_is_referred_to_but_not_counted() -> None:
     seen = a_scope(nodes=nodes)
     status = status_of(seen)
     assert len(status.node_refs) == 2
+    assert plan(seen, NOW).requeue_after is None, "the Node's event is waited for"
     assert (status.deprecated.v1beta1.ready_replicas, status.deprecated.v1beta1.unavailable_replicas) == (1, 1)
     waiting = v1(seen, "ReplicasReady")
     assert (waiting.status, waiting.reason) == ("False", "WaitingForReplicasReady")
@@ -280,7 +286,7 @@ def test_only_whole_provider_ids_match() -> None:
 
 def test_references_stay_while_no_node_can_be_found() -> None:
     before = MachinePoolStatus(node_refs=(node_ref(0),))
-    for nodes in ({}, None):
+    for nodes in (dict[str, Any](), None):
         assert status_of(a_scope(pool=a_pool(status=before), nodes=nodes)).node_refs == (node_ref(0),)
 
 
@@ -329,6 +335,7 @@ def test_at_zero_everything_is_zero_and_running() -> None:
 def test_a_pool_without_machines_marks_its_nodes_in_one_patch() -> None:
     seen = plain(nodes={"x://p/0": a_node(0, taints=(UNINITIALIZED,))})
     body = patches(plan(seen, NOW), "Node")["p-0"].body
+    assert body["metadata"]["resourceVersion"] == "7", "taints are one list with several writers"
     assert body["spec"] == {"taints": None}
     assert body["metadata"]["annotations"] == {
         annotations.NODE_CLUSTER_NAME: "c",
@@ -342,160 +349,3 @@ def test_a_pool_without_machines_marks_its_nodes_in_one_patch() -> None:
 
 def test_the_nodes_of_machines_are_left_to_them() -> None:
     assert not patches(plan(a_scope(), NOW), "Node")
-
-
-# Phase and counters ---------------------------------------------------------------------------------------------------
-
-
-def before(ready: int) -> MachinePoolStatus:
-    """Of a pool whose Nodes cannot be seen at the moment."""
-    block = MachinePoolV1Beta1Status(ready_replicas=ready)
-    return MachinePoolStatus(deprecated=MachinePoolDeprecatedStatus(v1beta1=block))
-
-
-def pool_at(wanted: int, ready: int, managed: str | None = None) -> Any:
-    marks = {} if managed is None else {annotations.REPLICAS_MANAGED_BY: managed}
-    return a_pool(replicas=wanted, status=before(ready), meta={"annotations": marks})
-
-
-@pytest.mark.parametrize(
-    ("wanted", "ready", "managed", "phase"),
-    [
-        (1, 1, None, "Running"),
-        (5, 1, None, "ScalingUp"),
-        (1, 4, None, "ScalingDown"),
-        (0, 1, None, "ScalingDown"),
-        (1, 0, None, "ScalingUp"),
-        (5, 1, "", "Scaling"),
-        (1, 4, "karpenter", "Scaling"),
-        (5, 1, "false", "ScalingUp"),
-        (1, 4, "false", "ScalingDown"),
-        (1, 1, "karpenter", "Running"),
-    ],
-)
-def test_phases_of_a_provisioned_pool(wanted: int, ready: int, managed: Any, phase: str) -> None:
-    assert status_of(a_scope(pool=pool_at(wanted, ready, managed), nodes=None)).phase == phase
-
-
-@pytest.mark.parametrize(
-    ("changes", "phase"),
-    [
-        pytest.param({"pool": a_pool(template={"bootstrap": MachineBootstrap()}), "infra": found(infra_pool(provisioned=False)), "nodes": {}}, "Pending", id="new"),
-        pytest.param({"infra": found(infra_pool(provisioned=False)), "nodes": {}}, "Provisioning", id="secret there, infrastructure not"),
-        pytest.param({"infra": found(infra_pool(provisioned=False)), "pool": a_pool(provider_id_list=("x://p/0",))}, "Provisioned", id="Nodes there, infrastructure not"),
-        pytest.param({"pool": a_pool(deleting=True)}, "Deleting", id="deleting"),
-        pytest.param({"pool": a_pool(replicas=None, status=MachinePoolStatus(replicas=2))}, "Running", id="nobody says how many"),
-    ],
-)  # fmt: skip
-def test_other_phases(changes: Any, phase: str) -> None:
-    assert status_of(a_scope(**changes)).phase == phase
-
-
-def test_counters_count_machines_by_their_conditions() -> None:
-    machines = [
-        a_machine(0, conditions=READY, status=running(0, node_info=node_info("v1.35.0"))),
-        a_machine(1, conditions=(READY[0], READY[2]), spec={"version": "v1.34.0"}),
-        a_machine(2, conditions=(condition("Ready", "False"), READY[2])),
-    ]
-    status = status_of(a_scope(3, machines=machines))
-    assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (
-        3,
-        2,
-        1,
-        3,
-    )
-    assert status.versions == (
-        StatusVersion(version="v1.34.0", replicas=1),
-        StatusVersion(version="v1.35.0", replicas=2),
-    )
-
-
-def test_machines_of_others_are_not_counted() -> None:
-    other = a_machine(1, owner=owners.reference(a_pool("q"), controller=True), conditions=READY)
-    assert status_of(a_scope(machines=[a_machine(0, conditions=READY), other])).ready_replicas == 1
-
-
-@pytest.mark.parametrize(
-    ("versions", "expected"),
-    [
-        ([], ()),
-        (["v1.32.0", "v1.31.1", "v1.31.1"], (("v1.31.1", 2), ("v1.32.0", 1))),
-    ],
-)
-def test_counters_without_machines_are_the_provider_s(versions: Any, expected: Any) -> None:
-    ids = [f"x://p/{i}" for i in range(3)]
-    nodes = {f"x://p/{i}": a_node(i, version=v) for i, v in enumerate(versions)}
-    status = status_of(plain(pool=a_pool(replicas=3), infra=found(infra_pool(ids, replicas=2, kind="")), nodes=nodes))
-    assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (
-        2,
-        2,
-        2,
-        3,
-    )
-    assert status.versions == tuple(StatusVersion(version=v, replicas=n) for v, n in expected)
-
-
-def test_a_new_pool_without_reported_replicas_is_not_ready() -> None:
-    seen = a_scope(infra=found(infra_pool([], replicas=-1)), machines=[], infra_machines=[], nodes={})
-    assert v1(seen, "ReplicasReady").status == "False"
-    assert v1(seen, "Ready").reason == "WaitingForReplicasReady"
-
-
-# Conditions -----------------------------------------------------------------------------------------------------------
-
-
-def test_all_conditions_of_a_healthy_pool() -> None:
-    made = plan(a_scope(), NOW)
-    assert {c.type: (c.status, c.reason) for c in made.status.conditions} == {  # type: ignore[union-attr]
-        "Available": ("True", "Available"),
-        "BootstrapConfigReady": ("True", "DataSecretProvided"),
-        "InfrastructureReady": ("True", "Ready"),
-        "MachinesReady": ("True", "Ready"),
-        "MachinesUpToDate": ("True", "UpToDate"),
-        "ScalingUp": ("False", "NotScalingUp"),
-        "ScalingDown": ("False", "NotScalingDown"),
-        "Remediating": ("False", "NotRemediating"),
-        "Deleting": ("False", "NotDeleting"),
-    }
-
-
-def test_available_says_what_is_missing() -> None:
-    machines = [a_machine(i, conditions=READY if i < 3 else ()) for i in range(5)]
-    made = plan(a_scope(5, machines=machines), NOW)
-    assert said(made, "Available").message == "3 available replicas, at least 5 required"
-    assert brief(made, "MachinesReady") == ("Unknown", "ReadyUnknown")
-
-
-@pytest.mark.parametrize(
-    ("wanted", "up", "down"),
-    [(3, "True", "False"), (2, "False", "False"), (1, "False", "True")],
-)
-def test_scaling(wanted: int, up: str, down: str) -> None:
-    made = plan(a_scope(pool=a_pool(replicas=wanted)), NOW)
-    assert (said(made, "ScalingUp").status, said(made, "ScalingDown").status) == (up, down)
-
-
-def test_pools_without_machines_say_nothing_about_them() -> None:
-    types = {c.type for c in status_of(plain()).conditions}
-    assert not types & {"MachinesReady", "MachinesUpToDate", "Remediating"}
-
-
-def test_an_empty_pool_has_no_replicas() -> None:
-    made = plan(a_scope(0, pool=a_pool(replicas=0)), NOW)
-    assert brief(made, "MachinesReady") == brief(made, "MachinesUpToDate") == ("True", "NoReplicas")
-    assert brief(made, "Available") == ("True", "Available")
-
-
-def test_what_is_wrong_is_named_and_what_is_much_is_counted() -> None:
-    sick = condition("Ready", "False", "NotReady", "no disk")
-    machines = [a_machine(i, conditions=(sick,)) for i in range(5)]
-    message = said(plan(a_scope(5, machines=machines), NOW), "MachinesReady").message
-    assert message == "* Machines p-0, p-1, p-2, ... (2 more): no disk"
-
-
-def test_old_conditions_keep_their_times() -> None:
-    seen = a_scope()
-    pool = after(seen.pool, plan(seen, NOW))
-    again = plan(replace(seen, pool=pool), NOW + timedelta(hours=1)).status
-    assert {c.last_transition_time for c in again.deprecated.v1beta1.conditions} == {NOW}  # type: ignore[union-attr]
-    assert kube_conditions.is_true(pool.status.conditions, "Available")

@@ -71,6 +71,28 @@ def test_what_is_going_is_not_deleted_again_and_the_wait_is_silent() -> None:
     assert after(pool, again, NOW + timedelta(minutes=5)) == pool
 
 
+@pytest.mark.parametrize(
+    ("infra", "config", "deleted", "reason"),
+    [
+        pytest.param(found(infra_pool()), found(provider("TestConfig", "b")), ["p", "b"], "WaitingForInfrastructureDeletion", id="both"),
+        pytest.param(found(infra_pool(deleting=True)), found(provider("TestConfig", "b")), ["b"], "WaitingForInfrastructureDeletion", id="one is going already"),
+        pytest.param(GONE, found(provider("TestConfig", "b")), ["b"], "WaitingForBootstrapDeletion", id="only the config"),
+        pytest.param(GONE, found(provider("TestConfig", "b", deleting=True)), [], "WaitingForBootstrapDeletion", id="which is going"),
+    ],
+)  # fmt: skip
+def test_what_the_pool_refers_to_goes_each_with_one_request(infra: Any, config: Any, deleted: Any, reason: str) -> None:
+    made = plan(a_scope(machines=[], infra_machines=[], infra=infra, bootstrap=config), NOW)
+    assert deletes(made) == deleted and not made.finalized
+    assert brief(made, "Deleting") == ("True", reason)
+    assert made.requeue_after is None, "the objects' end is watched"
+
+
+def test_a_machine_of_another_cluster_that_carries_the_pool_s_label_is_not_touched() -> None:
+    stray = a_machine(1, owner=None, spec={"cluster_name": "other"})
+    orphan = a_machine(2, owner=None)
+    assert deletes(plan(a_scope(machines=[stray, orphan]), NOW)) == ["p-2"]
+
+
 def test_the_wait_names_some_machines() -> None:
     made = plan(a_scope(machines=[a_machine(i) for i in range(5)]), NOW)
     assert said(made, "Deleting").message == "Waiting for Machines p-0, p-1, p-2, ... (2 more) to be deleted"
@@ -123,3 +145,10 @@ def test_the_timeout_ends_failing_attempts_but_not_the_first() -> None:
     assert deletes(first, "Node") == ["p-0"] and first.finalized
     second = plan(replace(seen, pool=after(seen.pool, first)), late)
     assert second.finalized and not second.writes
+
+
+def test_before_the_timeout_a_failed_attempt_is_repeated() -> None:
+    seen = after_all(pool=limited(600))
+    first = plan(seen, NOW)
+    again = plan(replace(seen, pool=after(seen.pool, first)), NOW + timedelta(seconds=30))
+    assert deletes(again, "Node") == ["p-0"] and again.finalized
