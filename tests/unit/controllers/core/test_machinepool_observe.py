@@ -10,11 +10,13 @@ from capi.api.core import annotations
 from capi.api.core.v1beta2 import MachinePoolStatus, ObjectReference
 from capi.controllers import owners
 from capi.controllers.core.machinepool.plan import plan
-from capi.controllers.core.machinepool.reconciler import observe
+from capi.controllers.core.machinepool.reconciler import MachinePoolReconciler, observe
 from capi.controllers.core.machinepool.scope import Memory
 from capi.kube.errors import TransportError
+from capi.runtime.watches import Workload
 from tests.unit.controllers.builders import (
     NOW,
+    UNINITIALIZED,
     a_cluster,
     a_machine,
     a_node,
@@ -155,6 +157,23 @@ async def test_which_referred_nodes_go(present: Node, goes: bool, deleting: bool
     reader = Caches(a_cluster(), externals=infra, nodes=Nodes(a_node(0), present))
     made = plan(await observe(referring(a_node(5), deleting=deleting), reader, Memory()), NOW)  # type: ignore[arg-type]
     assert deletes(made, "Node") == (["p-5"] if goes else [])
+
+
+@pytest.mark.parametrize(
+    ("new", "matters"),
+    [
+        pytest.param(a_node(0, resource_version="99"), False, id="a heartbeat"),
+        pytest.param(a_node(0, ready="False"), True, id="no longer ready"),
+        pytest.param(a_node(0, uid="new"), True, id="another Node of that name"),
+        pytest.param(a_node(0, provider_id="x://p/9"), True, id="its provider ID"),
+        pytest.param(a_node(0, version="v1.36.0"), True, id="another kubelet"),
+        pytest.param(a_node(0, annotations=MARKED), True, id="its marks"),
+        pytest.param(a_node(0, taints=(UNINITIALIZED,)), True, id="a taint"),
+    ],
+)
+def test_what_a_pool_cares_about_in_its_nodes(new: Node, matters: bool) -> None:
+    [watch] = [w for w in MachinePoolReconciler().watches if isinstance(w, Workload)]
+    assert watch.changed is not None and watch.changed(a_node(0), new) == matters
 
 
 async def test_two_nodes_with_one_provider_id_are_nobodys_and_stay() -> None:
