@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from capi.api.builtin import Secret
+from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
 from capi.kube.conditions import get, is_true
@@ -64,10 +66,30 @@ async def test_labels_and_annotations_of_the_template_come_and_go_on_all_machine
             await w.client.patch(MachinePool.resource, "workers", "default", {"spec": {"template": {"metadata": meta}}})
             await w.settle()
             machines = await w.machines()
+            assert {name: m.metadata.uid for name, m in machines.items()} == before
             assert {m.metadata.labels.get("team") for m in machines.values()} == {value}
             assert {m.metadata.annotations.get("note") for m in machines.values()} == {value}
-        assert {name: m.metadata.uid for name, m in machines.items()} == before
-        assert all(m.metadata.labels["foreign"] == m.metadata.annotations["foreign"] == "1" for m in machines.values())
+            assert {m.metadata.labels["foreign"] for m in machines.values()} == {"1"}
+            assert {m.metadata.annotations["foreign"] for m in machines.values()} == {"1"}
+
+
+async def test_machines_are_made_before_the_workload_cluster_can_be_reached() -> None:
+    async with world() as w:
+        await w.apply(*manifests.cluster())
+        await w.settle()
+        await w.client.patch(DevControlPlane.resource, "quickstart", "default", PAUSED)
+        await w.client.delete(Secret, "quickstart-kubeconfig", "default")
+        await w.advance(seconds=30)
+        await w.apply(*manifests.pool(replicas=2))
+        await w.advance(seconds=30)
+        machines = await w.machines()
+        assert [m.status.node_ref for m in machines.values()] == [None, None], "nobody sees the Nodes"
+        assert (await counters(w))[:2] == ("ScalingUp", 0) and w.manager.trouble() == {}
+        resumed: Object = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": None}}}
+        await w.client.patch(DevControlPlane.resource, "quickstart", "default", resumed)
+        await w.settle()
+        assert (await counters(w))[:2] == ("Running", 2)
+        assert set(await w.machines()) == set(machines)
 
 
 async def test_owners_that_were_taken_while_nobody_looked_are_given_back() -> None:

@@ -8,6 +8,7 @@ from capi.api.builtin import Node
 from capi.api.core.v1beta2 import Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
 from capi.kube.conditions import is_true
+from tests.world.recording import recording
 from tests.world.rig import World, world
 
 pytestmark = pytest.mark.looptime
@@ -62,6 +63,20 @@ async def test_a_new_version_replaces_every_instance_without_going_below_or_far_
             node.status.node_info.kubelet_version for node in await w.workload().list(Node) if node.status.node_info
         }
         assert versions == {"v1.36.0"}
+
+
+async def test_up_to_date_replicas_fall_and_rise_during_a_rollout() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=3)
+        change = {"spec": {"template": {"spec": {"version": "v1.36.0"}}}}
+        async with recording(w.client, MachinePool) as seen:
+            await w.client.patch(MachinePool.resource, "workers", "default", change)
+            await w.advance(minutes=2)
+        pools = [e.object for e in seen if isinstance(e.object, MachinePool)]
+        counted = [pool.status.up_to_date_replicas for pool in pools]
+        assert min(c for c in counted if c is not None) == 0 and counted[-1] == 3
+        assert any(len(pool.status.versions) == 2 for pool in pools), "both versions are to be seen"
+        assert [(v.version, v.replicas) for v in pools[-1].status.versions] == [("v1.36.0", 3)]
 
 
 async def test_stripped_owners_come_back_and_nothing_is_made_twice() -> None:

@@ -156,8 +156,11 @@ def test_a_config_that_is_going_keeps_the_flag() -> None:
     assert secret(seen) == "old"
 
 
-def test_a_running_pool_with_an_unready_config_is_still_running() -> None:
-    assert status_of(a_scope(pool=with_config(), bootstrap=config())).phase == "Running"
+@pytest.mark.parametrize("status", [{}, MADE])
+def test_a_running_pool_with_another_config_is_still_running(status: Any) -> None:
+    made = plan(a_scope(pool=with_config(), bootstrap=config(**status)), NOW)
+    assert made.status.phase == "Running"  # type: ignore[union-attr]
+    assert made.error is None and made.requeue_after is None
 
 
 def test_the_config_s_own_reason_is_shown() -> None:
@@ -195,6 +198,9 @@ def test_provisioned_by_either_contract(status: Any, flag: bool) -> None:
     infra = provider("TestMachinePool", "p", spec={"providerIDList": ["x://p/0"]}, status={**status, "replicas": 1})
     seen = a_scope(infra=found(infra))
     assert status_of(seen).initialization.infrastructure_provisioned is flag
+    old = v1(seen, "InfrastructureReady")
+    assert (old.status, old.reason) == (("True", "") if flag else ("False", "WaitingForInfrastructure"))
+    assert plan(seen, NOW).requeue_after is None
     assert listed(seen) == (["x://p/0"] if flag else None)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from capi.api.builtin import Node
-from capi.api.core import annotations
+from capi.api.core import annotations, labels
 from capi.api.core.v1beta2 import MachinePoolStatus, ObjectReference
 from capi.controllers import owners
 from capi.controllers.core.machinepool.plan import plan
@@ -102,6 +102,13 @@ async def test_a_machine_is_made_for_an_infra_machine_that_is_there(remembered: 
     made = plan(await observe(a_pool(replicas=1), reader, memory), NOW)  # type: ignore[arg-type]
     assert set(applies(made, "Machine")) == {"p-0"}
     assert reader.asked == asked
+
+
+@pytest.mark.parametrize("marks", [{}, {labels.CLUSTER_NAME: "c", labels.POOL_NAME: "q"}, {labels.POOL_NAME: "p"}])
+async def test_an_infra_machine_without_the_label_is_not_the_pool_s(marks: Any) -> None:
+    infra = [infra_pool(), infra_machine(0), infra_machine(1, meta={"labels": marks})]
+    made = plan(await observe(a_pool(), Caches(a_cluster(), externals=infra), Memory()), NOW)  # type: ignore[arg-type]
+    assert set(applies(made, "Machine")) == {"p-0"}
 
 
 async def test_infrastructure_of_another_pool_is_neither_used_nor_deleted() -> None:
