@@ -102,6 +102,38 @@ async def test_a_pool_that_names_another_pools_infrastructure_says_so_and_harms_
         assert (status.phase, status.ready_replicas) == ("Running", 2)
 
 
+async def test_of_two_pools_that_reach_for_one_infrastructure_one_gets_it_and_the_other_claims_nothing() -> None:
+    async with world() as w:
+        first, infra = manifests.pool("first", replicas=2)
+        second, _ = manifests.pool("second", replicas=2)
+        second["spec"]["template"]["spec"]["infrastructureRef"]["name"] = "first"
+        await w.apply(*manifests.cluster(), first, second)
+        await w.settle()
+        await w.apply(infra)
+        await w.advance(seconds=30)
+        [owner] = (await w.client.get(DevMachinePool, "first", "default")).metadata.owner_references
+        [loser] = {"first", "second"} - {owner.name}
+        pool = await w.pool(loser)
+        assert (pool.spec.provider_id_list, pool.status.node_refs, await w.machines(loser)) == ((), (), {})
+        await w.client.delete(MachinePool, loser, "default")
+        await w.advance(minutes=1)
+        assert [pool.name for pool in await w.client.list(MachinePool)] == [owner.name]
+        assert len(await w.client.list(DevMachinePool)) == 1
+
+
+async def test_a_machine_that_lost_owner_and_label_goes_with_its_pool() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        lost = min(await w.machines())
+        await w.stop_controllers()
+        stripped: Object = {"metadata": {"ownerReferences": None, "labels": {"cluster.x-k8s.io/pool-name": None}}}
+        await w.client.patch(Machine.resource, lost, "default", stripped)
+        await w.client.delete(MachinePool, "workers", "default")
+        await w.start_controllers()
+        await w.advance(minutes=1)
+        assert await left(w) == []
+
+
 async def test_what_holds_the_infrastructure_is_named_and_its_end_wakes_a_pool_also_after_a_restart() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=1)

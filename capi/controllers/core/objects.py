@@ -30,8 +30,13 @@ class Found:
     def obscure(self) -> CapiError | None:
         """Why nobody knows whether there is anything; None where there is certainly nothing of ours: the kind does not
         exist, or the object is somebody else's."""
-        certain = self.broken is not None or isinstance(self.error, UnknownKind | owners.Foreign)
+        certain = self.broken is not None or self.foreign or isinstance(self.error, UnknownKind)
         return None if certain else self.error
+
+    @property
+    def foreign(self) -> bool:
+        """The object is somebody else's."""
+        return isinstance(self.error, owners.Foreign)
 
     @property
     def missing(self) -> bool:

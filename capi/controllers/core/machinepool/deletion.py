@@ -39,7 +39,7 @@ def stage(seen: Scope, now: datetime) -> Stage:
 
 
 def _machines(seen: Scope) -> Stage | None:
-    machines = seen.own_machines
+    machines = [*seen.own_machines, *seen.lost_machines]
     if not machines:
         return None
     names = sorted(machine.name for machine in machines)

@@ -122,10 +122,8 @@ def pairs(seen: Scope) -> Mapping[str, Machine]:
             not owners.controlled_by(other, seen.pool) and owners.controlled_by(machine, seen.pool)
         ):
             found[ref.name] = machine
-    for machine in seen.strangers.values():
-        ref = machine.spec.infrastructure_ref
-        if ref.kind == kind and machine.metadata.controller is None:
-            found.setdefault(ref.name, machine)
+    for machine in seen.lost_machines:
+        found.setdefault(machine.spec.infrastructure_ref.name, machine)
     return found
 
 

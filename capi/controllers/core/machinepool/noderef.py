@@ -55,7 +55,10 @@ def count(seen: Scope, provider_ids: Iterable[str], now: datetime) -> NodeCount 
 
 
 def references(seen: Scope, counted: NodeCount | None, provider_ids: Sequence[str]) -> tuple[ObjectReference, ...]:
-    """The new references; the old ones while nothing is known, or while no Node of a non-empty list can be found."""
+    """The new references; the old ones while nothing is known, or while no Node of a non-empty list can be found; none to
+    the Nodes of somebody else."""
+    if seen.infra.foreign:
+        return ()
     if counted is None or (not counted.refs and provider_ids):
         return seen.pool.status.node_refs
     if not provider_ids and seen.pool.spec.replicas != 0:

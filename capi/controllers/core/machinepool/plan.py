@@ -83,10 +83,14 @@ def own_fields(seen: Scope, cluster: Cluster) -> Object:
 
 
 def data_secret(seen: Scope) -> str | None:
-    """The Secret of the config that is referred to now, the former one until that is ready; None if the user's counts."""
+    """The Secret of the config that is referred to now, the former one until that is ready; None if the user's counts.
+
+    A name that came from a config stays when the reference to it is taken away: to let go of it would erase it.
+    """
     bootstrap = seen.pool.spec.template.spec.bootstrap
     if bootstrap.config_ref is None:
-        return None
+        owned = owners.owned_fields(seen.pool, MANAGER, "spec", "template", "spec", "bootstrap")
+        return bootstrap.data_secret_name if owned else None
     config = seen.bootstrap.usable
     made = contract.data_secret_name(config) if config is not None and contract.data_secret_created(config) else None
     return made or bootstrap.data_secret_name

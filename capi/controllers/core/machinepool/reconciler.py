@@ -78,7 +78,7 @@ async def observe(pool: MachinePool, reader: Reader, memory: Memory) -> Scope:
     retired: Sequence[Node] = ()
     if connection is not None:
         nodes = _nodes(pool, infra, infra_machines, connection, memory)
-        retired = _retired(pool, nodes, connection)
+        retired = [] if infra.foreign else _retired(pool, nodes, connection)
     return Scope(
         pool=pool,
         cluster=reader.get(Cluster, pool.spec.cluster_name, namespace),

@@ -183,6 +183,18 @@ class Scope:
         """Machines that this pool controls, or may."""
         return [machine for machine in self.machines if is_own(machine, self.pool)]
 
+    @property
+    def lost_machines(self) -> list[Machine]:
+        """Machines that lost label and owner, and still refer to an InfraMachine of the pool."""
+        kind, pool = self.machine_kind, self.pool
+        return [
+            machine
+            for machine in self.strangers.values()
+            if machine.spec.infrastructure_ref.kind == kind
+            and machine.metadata.controller is None
+            and is_own(machine, pool)
+        ]
+
 
 def is_own(machine: Machine, pool: MachinePool) -> bool:
     """Controlled by this pool, or by nobody and of the same cluster; an outlived reference to a pool of this name counts
@@ -200,9 +212,12 @@ def selector(pool: MachinePool) -> dict[str, str]:
 def provider_ids(pool: MachinePool, infra: Found) -> tuple[str, ...]:
     """The pool's instances: as the infrastructure lists them once it has been provisioned, or as known before.
 
-    An empty list beside replicas that are not zero means "not yet"; the same instances in another order are no change.
+    An empty list beside replicas that are not zero means "not yet"; the same instances in another order are no change;
+    none if the infrastructure is somebody else's.
     """
     obj, known, start = infra.usable, pool.spec.provider_id_list, pool.status.initialization
+    if infra.foreign:
+        return ()
     if obj is None or not (contract.provisioned(obj) or (start is not None and start.infrastructure_provisioned)):
         return known
     listed = contract.provider_id_list(obj)

@@ -93,6 +93,14 @@ def test_a_machine_of_another_cluster_that_carries_the_pool_s_label_is_not_touch
     assert deletes(plan(a_scope(machines=[stray, orphan]), NOW)) == ["p-2"]
 
 
+def test_machines_that_lost_label_and_owner_go_too() -> None:
+    lost = a_machine(0, owner=None, meta={"labels": {}})
+    other = a_machine(1, owner=None, meta={"labels": {}}, spec={"infrastructure_ref": ref("OtherMachine", "p-1")})
+    infra = [infra_machine(0), infra_machine(1)]
+    seen = a_scope(machines=[], infra_machines=infra, strangers={"p-0": lost, "p-1": other})
+    assert deletes(plan(seen, NOW)) == ["p-0"]
+
+
 def test_the_wait_names_some_machines() -> None:
     made = plan(a_scope(machines=[a_machine(i) for i in range(5)]), NOW)
     assert said(made, "Deleting").message == "Waiting for Machines p-0, p-1, p-2, ... (2 more) to be deleted"

@@ -125,6 +125,16 @@ async def test_infrastructure_of_another_pool_is_neither_used_nor_deleted() -> N
             assert made.error is not None
 
 
+async def test_what_was_claimed_before_another_pool_took_the_infrastructure_is_given_up() -> None:
+    theirs = infra_pool(owner_references=(owners.reference(a_pool("q"), controller=True),))
+    pool = referring(a_node(0), provider_id_list=("x://p/0",))
+    reader = Caches(a_cluster(), externals=[theirs], nodes=Nodes(a_node(0)))
+    made = plan(await observe(pool, reader, Memory()), NOW)  # type: ignore[arg-type]
+    assert applies(made, "MachinePool")["p"].body["spec"]["providerIDList"] == []
+    assert made.status.node_refs == ()  # type: ignore[union-attr]
+    assert not deletes(made)
+
+
 async def test_a_kind_that_cannot_be_watched_is_told_and_retried_and_the_counters_stay() -> None:
     before = MachinePoolStatus(replicas=2, ready_replicas=2)
     pool = a_pool(status=before)
