@@ -9,9 +9,11 @@ from capi.app.datadir import DataDir
 from capi.app.health import serve_health
 from capi.app.process import background, stop_signal
 from capi.app.progress import Progress
-from capi.app.settings import ManagerSettings
+from capi.app.settings import ManagerSettings, WebhookSettings
+from capi.app.webhook import serving
 from capi.client import http, kubeconfig
 from capi.client.client import Client
+from capi.client.config import ClusterConfig
 from capi.kube.errors import CapiError, NotFound
 from capi.kube.types import ResourceType
 from capi.runtime.election import Election
@@ -33,6 +35,11 @@ async def manager(settings: ManagerSettings, progress: Progress) -> int:
         stack.push_async_callback(transport.close)
         client = Client(transport)
         await _check(client, config.server)
+        start = await stack.enter_async_context(background())
+        if settings.webhooks is not None:
+            await _ensure_namespace(client, settings.webhooks.namespace)
+            hooks = await stack.enter_async_context(serving(client, clock, settings.webhooks, progress, None))
+            start(hooks.run(), "webhooks")
         if settings.data_dir is not None:
             DataDir(settings.data_dir).prepare()
         infra = await stack.enter_async_context(
@@ -49,11 +56,25 @@ async def manager(settings: ManagerSettings, progress: Progress) -> int:
             stack.push_async_callback(health.close, 0.0)
             progress.step(f"health and metrics at http://{health.host}:{health.port}")
         progress.step(f"controllers run against {config.server}")
-        start = await stack.enter_async_context(background())
         task = start(running.run(), "controllers")
         await stopped.wait()
         running.stop()
         await asyncio.wait([task])
+    return 0
+
+
+async def webhook(settings: WebhookSettings, config: ClusterConfig, progress: Progress) -> int:
+    """`capi webhook`: the webhooks without the controllers. Runs until a signal. Exit code 0. Raises CapiError."""
+    stopped = stop_signal()
+    async with AsyncExitStack() as stack:
+        transport = http.connect(config)
+        stack.push_async_callback(transport.close)
+        client = Client(transport)
+        await _ensure_namespace(client, settings.namespace)
+        start = await stack.enter_async_context(background())
+        hooks = await stack.enter_async_context(serving(client, SystemClock(), settings, progress, None))
+        start(hooks.run(), "webhooks")
+        await stopped.wait()
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a Kubernetes cluster needs to run the controllers: CRDs, namespace, RBAC, policies, Deployment.
+"""What a Kubernetes cluster needs to run the controllers: CRDs, namespace, RBAC, policies, webhooks, Deployment.
 
 The policies (ValidatingAdmissionPolicy, Kubernetes 1.30) refuse what the embedded server's admission refuses and a CRD
 cannot: kinds and backends that nothing acts on yet.
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from capi.admission.infra import NO_DOCKER
-from capi.admission.plugin import KINDS
+from capi.admission.kinds import KINDS
+from capi.admission.webhooks import Endpoint, configurations
 from capi.api import crds
 from capi.api.core import labels
 from capi.kube import yaml
@@ -16,12 +17,13 @@ from capi.kube.types import GroupKind, Object
 
 NAME = "capi-manager"
 HEALTH_PORT = 9440
+WEBHOOK_PORT = 9443
 _LABELS: Object = {labels.PROVIDER: labels.PROVIDER_CORE, "app.kubernetes.io/name": "capi"}
 _ALL = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _READ = ["get", "list", "watch"]
 
-# What each rule is for: provider objects and our own kinds; their CRDs' contract labels; kubeconfigs and certificates;
-# events about what happens; the namespace of the lease; and a place for what other providers' roles add.
+# What each rule is for: provider objects and our own kinds; their CRDs' contract labels, and our own CRDs' conversion;
+# whom to call for admission; kubeconfigs and certificates; events about what happens; the namespace of the lease; and a place for what other providers' roles add.
 RULES: Sequence[Object] = (
     {
         "apiGroups": [
@@ -33,7 +35,12 @@ RULES: Sequence[Object] = (
         "resources": ["*"],
         "verbs": _ALL,
     },
-    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
+    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": [*_READ, "patch"]},
+    {
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        "verbs": ["create", "get", "patch"],
+    },
     {"apiGroups": [""], "resources": ["secrets"], "verbs": _ALL},
     {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": _READ},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
@@ -44,7 +51,8 @@ def render(only: str = "all", *, namespace: str = "capi-system", image: str | No
     """The manifests as one YAML stream; `only` is all, crds or rbac."""
     definitions = crds.all() if only != "rbac" else []
     access = rbac(namespace) if only != "crds" else []
-    rest = [*policies(), deployment(namespace, image)] if only == "all" else []
+    hooks = [service(namespace), *configurations(Endpoint(namespace=namespace), _LABELS)]
+    rest = [*policies(), *hooks, deployment(namespace, image)] if only == "all" else []
     chosen = [*definitions, *access, *rest]
     return "---\n".join(yaml.dump(document) for document in chosen)
 
@@ -143,9 +151,14 @@ def deployment(namespace: str, image: str | None = None) -> Object:
             "--health-host=0.0.0.0",
             f"--health-port={HEALTH_PORT}",
             "--workload-host=$(POD_IP)",
+            f"--webhook-port={WEBHOOK_PORT}",
+            f"--webhook-namespace={namespace}",
         ],
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-        "ports": [{"name": "health", "containerPort": HEALTH_PORT}],
+        "ports": [
+            {"name": "health", "containerPort": HEALTH_PORT},
+            {"name": "webhook", "containerPort": WEBHOOK_PORT},
+        ],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 10},
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
@@ -169,6 +182,19 @@ def deployment(namespace: str, image: str | None = None) -> Object:
             "replicas": 1,
             "selector": {"matchLabels": select},
             "template": {"metadata": {"labels": _LABELS}, "spec": pod},
+        },
+    }
+
+
+def service(namespace: str) -> Object:
+    """Where API servers find the webhooks."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": Endpoint().service, "namespace": namespace, "labels": _LABELS},
+        "spec": {
+            "selector": {"app.kubernetes.io/name": "capi"},
+            "ports": [{"name": "webhook", "port": 443, "targetPort": "webhook"}],
         },
     }
 

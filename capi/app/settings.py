@@ -43,6 +43,19 @@ class UpSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """Admission and conversion webhooks, in `capi manager` or alone in `capi webhook`."""
+
+    host: str = "0.0.0.0"
+    port: int = 9443
+    """0 = one the kernel picks."""
+    url: str = ""
+    """`https://host[:port]` under which API servers reach it, when that is not the Service capi-webhook."""
+    namespace: str = "capi-system"
+    """Of the Service, and of the Secret with the certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerSettings:
     """`capi manager`: the same controllers against any Kubernetes API server."""
 
@@ -55,6 +68,8 @@ class ManagerSettings:
     health_host: str = "127.0.0.1"
     health_port: int | None = None
     """Serve /healthz, /readyz and /metrics there (plain HTTP); None = off, 0 = a port the kernel picks."""
+    webhooks: WebhookSettings | None = None
+    """Serve admission and conversion webhooks too."""
     data_dir: Path | None = None
     """Where in-memory workload clusters keep their state; None = in memory, their Nodes register anew after a restart."""
     workload_host: str = "127.0.0.1"

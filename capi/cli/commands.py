@@ -2,6 +2,10 @@
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from capi.app.settings import WebhookSettings
 
 
 def up(options: argparse.Namespace) -> int:
@@ -29,6 +33,7 @@ def manager(options: argparse.Namespace) -> int:
     from capi.app.settings import ManagerSettings
     from capi.cli import manage as command
 
+    webhooks = _webhooks(options) if options.webhook_port is not None or options.webhook_url else None
     return command.manager(
         ManagerSettings(
             kubeconfig=options.kubeconfig,
@@ -41,7 +46,24 @@ def manager(options: argparse.Namespace) -> int:
             data_dir=options.data_dir,
             workload_host=options.workload_host,
             controllers=tuple(options.controller),
+            webhooks=webhooks,
         )
+    )
+
+
+def webhook(options: argparse.Namespace) -> int:
+    """`capi webhook`."""
+    from capi.cli import manage as command
+
+    return command.webhook(_webhooks(options), options.kubeconfig, options.context)
+
+
+def _webhooks(options: argparse.Namespace) -> "WebhookSettings":
+    from capi.app.settings import WebhookSettings
+
+    port = 9443 if options.webhook_port is None else options.webhook_port
+    return WebhookSettings(
+        host=options.webhook_host, port=port, url=options.webhook_url, namespace=options.webhook_namespace
     )
 
 

@@ -43,6 +43,10 @@ _MANAGER = """\
 examples:
   capi manifests --only crds | kubectl apply --server-side -f -
   capi manager --kubeconfig ~/.kube/config"""
+_WEBHOOK = """\
+examples:
+  capi webhook --webhook-url https://192.0.2.7:9443
+  capi manager --webhook-port 9443   controllers and webhooks in one process"""
 _DESCRIBE = """\
 examples:
   capi describe cluster quickstart --watch
@@ -85,6 +89,10 @@ def parser() -> Parser:
     _up_options(up)
     text = "Run the controllers against a Kubernetes API server"
     _manager_options(_command(top, "manager", commands.manager, text, _MANAGER))
+    text = "Serve the admission and conversion webhooks alone"
+    hooks = _command(top, "webhook", commands.webhook, text, _WEBHOOK)
+    _kubeconfig(hooks, "which API server ($KUBECONFIG, ~/.kube/config, or the pod's service account)")
+    _webhook_options(hooks, "9443")
     kinds = _group(top, "describe", "show how far something is", "KIND")
     _describe_options(_command(kinds, "cluster", commands.describe, "Show a Cluster as a tree", _DESCRIBE))
     things = _group(top, "get", "get something of a cluster", "WHAT")
@@ -168,6 +176,28 @@ def _manager_options(manager: Parser) -> None:
         default=[],
         metavar="NAME",
         help="run only this one; may be given several times (all)",
+    )
+    _webhook_options(manager, "not served")
+
+
+def _webhook_options(command: Parser, default: str) -> None:
+    command.add_argument(
+        "--webhook-port", type=_port, metavar="PORT", help=f"port of the webhooks; 0: a free one ({default})"
+    )
+    command.add_argument(
+        "--webhook-host",
+        default="0.0.0.0",
+        metavar="ADDRESS",
+        help="address of the webhooks (%(default)s)",
+    )
+    command.add_argument(
+        "--webhook-url",
+        default="",
+        metavar="URL",
+        help="https://HOST:PORT by which the API server calls them (Service capi-webhook)",
+    )
+    command.add_argument(
+        "--webhook-namespace", default="capi-system", metavar="NAME", help="of Service and certificate (%(default)s)"
     )
 
 

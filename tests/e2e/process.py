@@ -153,3 +153,15 @@ def running_manager(kubeconfig: Path, log: Path, *args: str) -> Iterator[CapiPro
         yield manager
     finally:
         manager.stop()
+
+
+@contextlib.contextmanager
+def running_webhook(kubeconfig: Path, log: Path) -> Iterator[CapiProcess]:
+    """`capi webhook` on a free port of this machine, registered at the API server of a kubeconfig; stopped at the end."""
+    args = ["--webhook-host=127.0.0.1", "--webhook-port=0", "--webhook-url=https://127.0.0.1:0"]
+    webhook = CapiProcess(["webhook", f"--kubeconfig={kubeconfig}", *args], log)
+    try:
+        webhook.wait_for("webhooks are registered")
+        yield webhook
+    finally:
+        webhook.stop()

@@ -22,6 +22,15 @@ def server_context(serving: KeyPair, client_ca: bytes | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    present(context, serving)
+    if client_ca is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=client_ca.decode("ascii"))
+    return context
+
+
+def present(context: ssl.SSLContext, serving: KeyPair) -> None:
+    """Have a context present another certificate from the next connection on."""
     handle, name = tempfile.mkstemp(prefix="capi-serving-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -29,10 +38,6 @@ def server_context(serving: KeyPair, client_ca: bytes | None) -> ssl.SSLContext:
         context.load_cert_chain(name)
     finally:
         Path(name).unlink()
-    if client_ca is not None:
-        context.verify_mode = ssl.CERT_OPTIONAL
-        context.load_verify_locations(cadata=client_ca.decode("ascii"))
-    return context
 
 
 def peer_user(transport: asyncio.BaseTransport) -> UserInfo | None:

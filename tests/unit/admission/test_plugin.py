@@ -22,7 +22,7 @@ def causes(kind: str, spec: Object, **metadata: object) -> dict[str, str]:
     return {cause.field: cause.message for cause in found}
 
 
-@pytest.mark.parametrize("kind", ["MachineSet", "MachineDeployment", "MachineDrainRule"])
+@pytest.mark.parametrize("kind", ["MachineSet", "MachineDeployment"])
 def test_a_kind_that_nothing_acts_on_cannot_be_created_and_says_why(kind: str) -> None:
     with pytest.raises(Forbidden, match="by this version of capi"):
         ClusterApiAdmission().default(info(CORE, kind), {"metadata": {"name": "a"}}, None, OPTIONS)

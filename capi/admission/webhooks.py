@@ -1,0 +1,155 @@
+"""Which writes an API server asks about: the webhook configurations. Pure.
+
+Match conditions (CEL) keep the API server from asking where there is nothing to do: a write of a complete Machine, and every
+write of a status, costs no call. What a schema can say is in the CRDs and needs no webhook at all.
+Source: kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers; upstream core/webhooks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capi.kube.types import Object
+
+MUTATING: Final = "capi-mutating-webhook-configuration"
+VALIDATING: Final = "capi-validating-webhook-configuration"
+CONVERT_PATH: Final = "/convert"
+VERSION: Final = "v1beta2"
+TIMEOUT_SECONDS: Final = 10
+_REGISTRATION: Final = "admissionregistration.k8s.io/v1"
+_CREATED: Final = "request.operation == 'CREATE'"
+_SPEC_CHANGED: Final = f"{_CREATED} || object.?spec != oldObject.?spec"
+_NO_LABEL: Final = (
+    "object.?metadata.?labels[?'cluster.x-k8s.io/cluster-name'].orValue('') != object.?spec.?clusterName.orValue('')"
+)
+
+
+def _incomplete(spec: str) -> str:
+    """A Machine spec at a path has no `v` before its version, or no timeout for the deletion of its Node."""
+    return (
+        f"!object.{spec}.?version.orValue('v').startsWith('v')"
+        f" || !object.{spec}.?deletion.?nodeDeletionTimeoutSeconds.hasValue()"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One kind and what is asked about it; an empty condition: nothing."""
+
+    group: str
+    kind: str
+    plural: str
+    default_if: str = ""
+    validate_if: str = ""
+
+
+_CORE, _INFRA = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
+WEBHOOKS: Sequence[Webhook] = (
+    Webhook(_CORE, "Cluster", "clusters", validate_if=_SPEC_CHANGED),
+    Webhook(
+        _CORE,
+        "Machine",
+        "machines",
+        default_if=f"{_NO_LABEL} || {_incomplete('?spec')}",
+        validate_if="!object.?spec.?bootstrap.?configRef.hasValue() && !object.?spec.?bootstrap.?dataSecretName.hasValue()",
+    ),
+    Webhook(
+        _CORE,
+        "MachinePool",
+        "machinepools",
+        default_if=f"{_NO_LABEL} || !object.?spec.?replicas.hasValue() || {_incomplete('?spec.?template.?spec')}",
+        validate_if=(
+            f"{_CREATED} || object.?spec.?template != oldObject.?spec.?template"
+            " || object.?metadata.?annotations != oldObject.?metadata.?annotations"
+        ),
+    ),
+    Webhook(
+        _CORE,
+        "MachineHealthCheck",
+        "machinehealthchecks",
+        default_if=f"{_NO_LABEL} || !object.?spec.?checks.?nodeStartupTimeoutSeconds.hasValue()",
+        validate_if=_SPEC_CHANGED,
+    ),
+    Webhook(_CORE, "MachineDrainRule", "machinedrainrules", validate_if=_SPEC_CHANGED),
+    Webhook(_INFRA, "DevCluster", "devclusters", validate_if=_SPEC_CHANGED),
+    Webhook(
+        _INFRA,
+        "DevMachine",
+        "devmachines",
+        # those of pools are made by the pool's controller, from a spec that was checked
+        validate_if=f"({_SPEC_CHANGED}) && !object.?metadata.?labels[?'cluster.x-k8s.io/pool-name'].hasValue()",
+    ),
+    Webhook(_INFRA, "DevMachinePool", "devmachinepools", validate_if=_SPEC_CHANGED),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the webhook server is: a Service of the cluster, or a URL."""
+
+    namespace: str = ""
+    service: str = "capi-webhook"
+    url: str = ""
+    """`https://host:port`; wins over the Service."""
+    ca: str = ""
+    """Authority of its certificate, base64 of PEM; empty: somebody else fills it in."""
+
+    def client(self, path: str) -> Object:
+        """A `clientConfig`."""
+        if self.url:
+            found: Object = {"url": self.url.rstrip("/") + path}
+        else:
+            found = {"service": {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}}
+        return {**found, "caBundle": self.ca} if self.ca else found
+
+
+def path_of(verb: str, hook: Webhook) -> str:
+    """`/mutate-cluster-x-k8s-io-v1beta2-machinepool`, and so on."""
+    return f"/{verb}-{hook.group.replace('.', '-')}-{VERSION}-{hook.kind.lower()}"
+
+
+def configurations(endpoint: Endpoint, labels: Mapping[str, str]) -> list[Object]:
+    """The mutating and the validating configuration."""
+    return [
+        _configuration("MutatingWebhookConfiguration", MUTATING, _hooks("mutate", endpoint), labels),
+        _configuration("ValidatingWebhookConfiguration", VALIDATING, _hooks("validate", endpoint), labels),
+    ]
+
+
+def conversion(endpoint: Endpoint) -> Object:
+    """The `spec.conversion` of a CRD with several versions."""
+    return {
+        "strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": endpoint.client(CONVERT_PATH)},
+    }
+
+
+def _configuration(kind: str, name: str, hooks: Iterator[Object], labels: Mapping[str, str]) -> Object:
+    metadata = {"name": name, "labels": dict(labels)}
+    return {"apiVersion": _REGISTRATION, "kind": kind, "metadata": metadata, "webhooks": list(hooks)}
+
+
+def _hooks(verb: str, endpoint: Endpoint) -> Iterator[Object]:
+    prefix = "default" if verb == "mutate" else "validation"
+    for hook in WEBHOOKS:
+        condition = hook.default_if if verb == "mutate" else hook.validate_if
+        if condition:
+            yield {
+                "name": f"{prefix}.{hook.kind.lower()}.{hook.group}",
+                "clientConfig": endpoint.client(path_of(verb, hook)),
+                "rules": [
+                    {
+                        "apiGroups": [hook.group],
+                        "apiVersions": [VERSION],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": [hook.plural],
+                        "scope": "Namespaced",
+                    }
+                ],
+                "matchConditions": [{"name": "something-to-do", "expression": condition}],
+                "matchPolicy": "Equivalent",
+                "failurePolicy": "Fail",
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+                "timeoutSeconds": TIMEOUT_SECONDS,
+            }
