@@ -144,6 +144,13 @@ class World:
         ]
         await self.client.patch(embedded.CRD, resource.qualified_plural, "", {"spec": {"versions": versions}})
 
+    def failures(self, controller: str = "capi-machinepool") -> float:
+        """Passes of a controller that ended in an error, since it started."""
+        registry = self.manager.metrics.registry
+        found = registry.get_sample_value("controller_runtime_reconcile_errors_total", {"controller": controller})
+        assert found is not None, f"there is no controller {controller}"
+        return found
+
     async def writes(self) -> Counter[str]:
         """Write requests so far by `verb resource`, as the server counted them; leases left out."""
         text = (await self.client.send("GET", "/metrics")).decode()

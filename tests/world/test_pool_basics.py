@@ -84,7 +84,7 @@ async def test_machines_are_made_before_the_workload_cluster_can_be_reached() ->
         await w.advance(seconds=30)
         machines = await w.machines()
         assert [m.status.node_ref for m in machines.values()] == [None, None], "nobody sees the Nodes"
-        assert (await counters(w))[:2] == ("ScalingUp", 0) and w.manager.trouble() == {}
+        assert (await counters(w))[:2] == ("ScalingUp", 0) and w.failures() == 0
         resumed: Object = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": None}}}
         await w.client.patch(DevControlPlane.resource, "quickstart", "default", resumed)
         await w.settle()
@@ -154,7 +154,7 @@ async def test_a_failure_that_infrastructure_reports_stops_nobody_and_leaves_not
         old = (await w.pool()).status.deprecated
         assert old is not None and old.v1beta1 is not None
         assert (old.v1beta1.failure_reason, "out of quota" in old.v1beta1.failure_message) == ("CreateError", True)
-        assert w.manager.trouble() == {}
+        assert w.failures() == 0
         await w.client.scale(MachinePool, "others", "default", 2)
         await w.settle()
         assert len(await w.machines("others")) == 2
@@ -172,7 +172,7 @@ async def test_a_pool_of_none_is_running_and_silent() -> None:
         await w.cluster_with_pool(replicas=0)
         status = (await w.pool()).status
         assert (status.phase, status.node_refs, status.replicas, status.ready_replicas) == ("Running", (), 0, 0)
-        assert is_true(status.conditions, "Available") and w.manager.trouble() == {}
+        assert is_true(status.conditions, "Available") and w.failures() == 0
         async with recording(w.client, MachinePool) as seen:
             await w.advance(minutes=15)
         assert list(seen) == []

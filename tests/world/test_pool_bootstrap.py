@@ -64,7 +64,7 @@ async def waiting(contract: str = "v1beta2") -> AsyncIterator[World]:
 async def test_a_config_is_waited_for_adopted_and_its_secret_taken() -> None:
     async with waiting() as w:
         assert (await said(w))[:3] == (None, False, "False")
-        assert w.manager.trouble() == {}
+        assert w.failures() == 0
         await config(w, "one")
         await w.settle()
         assert (await said(w))[:3] == (None, False, "False")
@@ -103,10 +103,11 @@ async def test_a_secret_stays_when_the_reference_to_its_config_goes() -> None:
         await bootstrap(w, {"configRef": None})
         await w.advance(minutes=1)
         assert await said(w) == ("first", True, "True", "Running")
+        assert w.failures() == 0, "nobody tries to take it away"
         await bootstrap(w, {"dataSecretName": "mine"})
         await w.advance(minutes=1)
         assert await said(w) == ("mine", True, "True", "Running")
-        assert w.manager.trouble() == {}
+        assert w.failures() == 0
 
 
 async def test_a_config_goes_with_its_pool_and_one_of_somebody_else_stays() -> None:
