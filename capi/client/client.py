@@ -216,9 +216,17 @@ class Client:
             options["preconditions"] = {"uid": uid}
         return parse(await self.send("DELETE", resource_of(kind).path(namespace, name), (), orjson.dumps(options)))
 
-    async def evict(self, name: str, namespace: str) -> None:
-        """Evict a Pod. Raises TooManyRequests while a PodDisruptionBudget forbids it."""
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+    async def evict(self, name: str, namespace: str, *, uid: str = "", grace_seconds: int | None = None) -> None:
+        """Evict a Pod. Raises TooManyRequests while a PodDisruptionBudget forbids it, Conflict (uid), NotFound."""
+        options: Object = {}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        body: Object = {"apiVersion": "policy/v1", "kind": "Eviction"}
+        body["metadata"] = {"name": name, "namespace": namespace}
+        if options:
+            body["deleteOptions"] = options
         await self.send("POST", PODS.path(namespace, name, "eviction"), (), orjson.dumps(body))
 
     async def scale(self, kind: Kind, name: str, namespace: str, replicas: int) -> Object:

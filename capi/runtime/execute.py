@@ -1,6 +1,6 @@
 """Carrying out a Plan: children first, the status always, the finalizer last; every failure is collected.
 
-Writes of one kind (applies, then patches, creates, deletes) go out concurrently. What would change nothing is not sent.
+Writes of one kind (applies, then patches, creates, deletes, evictions) go out concurrently. What would change nothing is not sent.
 Each answer is noted as an Expectation, so that the key's next pass can wait until the caches have seen it.
 """
 
@@ -17,7 +17,7 @@ import orjson
 from capi.client.answers import Stamped, stamp_of
 from capi.client.client import PATCH_TYPES, Client
 from capi.kube import noop
-from capi.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests, TransportError
+from capi.kube.errors import AlreadyExists, CapiError, Conflict, NotFound, TransportError
 from capi.kube.objects import Api, Resource, Unstructured, to_wire
 from capi.kube.types import Key, Object
 from capi.runtime import status as statuses
@@ -28,6 +28,8 @@ from capi.runtime.plan import Apply, ClusterKey, Create, Delete, Evict, Patch, P
 
 CONCURRENT_WRITES = 32
 """Writes of one pass on the wire at once; enough to fill a group commit, too few to starve other controllers."""
+EVICTION_SECONDS = 10.0
+"""What all evictions of one pass may take; those that got no answer until then are tried again by the next pass."""
 _BURST = 128
 """Applies looked at before other tasks get a turn."""
 
@@ -79,6 +81,8 @@ class Outcome:
     conflicts: int = 0
     """Writes refused because someone else was faster: read again, and do not call it an error."""
     expectations: list[Expectation] = field(default_factory=list)
+    failures: dict[Target, CapiError] = field(default_factory=dict)
+    """What failed of the Plan's writes, refused evictions included; what is no bug is among the errors too."""
 
     @property
     def clean(self) -> bool:
@@ -97,16 +101,19 @@ class Executor:
     async def execute(self, plan: Plan, obj: Resource, finalizer: str | None, now: datetime) -> Outcome:
         """Do all of it but events and requeueing. Raises nothing but cancellation: errors are in the Outcome."""
         outcome = Outcome()
-        for kinds in ((Apply,), (Patch,), (Create,), (Delete, Evict)):
-            phase = [write for write in plan.writes if isinstance(write, kinds)]
+        for kind in (Apply, Patch, Create, Delete, Evict):
+            phase = [write for write in plan.writes if isinstance(write, kind)]
             if phase:
                 await self._phase(phase, outcome)
         if plan.error is not None:
             outcome.errors.append(plan.error)
         release = plan.finalized and finalizer is not None and finalizer in obj.metadata.finalizers and outcome.clean
         stamp: Stamped | None = None
-        if plan.status is not None and not (release and len(obj.metadata.finalizers) == 1):
-            stamp = await self._status(obj, plan.status, now, outcome)
+        status = plan.status
+        if outcome.failures and plan.hindsight is not None:
+            status = plan.hindsight(outcome.failures)
+        if status is not None and not (release and len(obj.metadata.finalizers) == 1):
+            stamp = await self._status(obj, status, now, outcome)
         if release and finalizer is not None and outcome.clean:
             await self._guarded(outcome, lambda: self._release(obj, finalizer, stamp, outcome))
         return outcome
@@ -137,20 +144,32 @@ class Executor:
                 due.append(write)
             if count % _BURST == 0:
                 await asyncio.sleep(0)
+        until = asyncio.get_running_loop().time() + EVICTION_SECONDS
         if len(due) == 1:
-            await self._one(due[0], outcome)
+            await self._one(due[0], until, outcome)
         elif due:
             left = iter(due)
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(CONCURRENT_WRITES, len(due))):
-                    group.create_task(self._several(left, outcome))
+                    group.create_task(self._several(left, until, outcome))
 
-    async def _several(self, writes: Iterable[Write], outcome: Outcome) -> None:
+    async def _several(self, writes: Iterable[Write], until: float, outcome: Outcome) -> None:
         for write in writes:
-            await self._one(write, outcome)
+            await self._one(write, until, outcome)
 
-    async def _one(self, write: Write, outcome: Outcome) -> None:
-        await self._guarded(outcome, lambda: self._send(write, outcome))
+    async def _one(self, write: Write, until: float, outcome: Outcome) -> None:
+        """Send one write and note its failure; evictions wait for an answer no longer than `until` (of the loop's clock)."""
+        if isinstance(write, Evict):
+            await self._guarded(outcome, lambda: self._evict(write, until, outcome))
+        else:
+            await self._guarded(outcome, lambda: self._send_noting(write, outcome))
+
+    async def _send_noting(self, write: Write, outcome: Outcome) -> None:
+        try:
+            await self._send(write, outcome)
+        except CapiError as error:
+            outcome.failures[write.target] = error
+            raise
 
     async def _guarded(self, outcome: Outcome, action: Callable[[], Any]) -> Any:
         """Run one write; one that fails must not starve the others."""
@@ -188,10 +207,8 @@ class Executor:
             self._note("patch", target, await self._patch(client, write), outcome)
         elif isinstance(write, Create):
             await self._create(client, write, outcome)
-        elif isinstance(write, Delete):
-            await self._delete(client, target, outcome)
         else:
-            await self._evict(client, target)
+            await self._delete(client, target, outcome)
 
     def _workload(self, cluster: ClusterKey) -> Client:
         client = self._reader.workload_client(cluster)
@@ -262,11 +279,22 @@ class Executor:
         else:
             self._expect_gone(target, outcome)
 
-    async def _evict(self, client: Client, target: Target) -> None:
+    async def _evict(self, write: Evict, until: float, outcome: Outcome) -> None:
+        """Ask for one eviction: what is said against it is noted, and is no error."""
+        target = write.target
         try:
-            await client.evict(target.name, target.namespace)
-        except (NotFound, TooManyRequests):
-            return  # gone already, or protected by a PodDisruptionBudget for now
+            async with asyncio.timeout_at(until):
+                client = self._client if target.cluster is None else self._workload(target.cluster)
+                await client.evict(target.name, target.namespace, uid=target.uid, grace_seconds=write.grace_seconds)
+        except (NotFound, Conflict):
+            return  # gone already, or another Pod of that name
+        except TimeoutError:
+            message = f"eviction timeout of {EVICTION_SECONDS:.0f}s reached, eviction will be retried"
+            outcome.failures[target] = TransportError(message)
+            return
+        except CapiError as error:
+            outcome.failures[target] = error
+            return
         self._metrics.wrote("evict", target.resource.plural)
 
     async def _status(self, obj: Resource, status: Api, now: datetime, outcome: Outcome) -> Stamped | None:

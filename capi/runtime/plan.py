@@ -1,14 +1,15 @@
 """What one pass wants: a frozen value that `runtime.execute` carries out.
 
-Order of execution: applies, patches, creates, then deletes and evictions, then the status (always), then the removal of
-the finalizer (only if nothing failed), then events. Nothing here does I/O.
+Order of execution: applies, patches, creates, deletes, evictions, then the status (always), then the removal of the
+finalizer (only if nothing failed), then events. Nothing here does I/O.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, NamedTuple, TypeAlias
 
+from capi.kube.errors import CapiError
 from capi.kube.objects import Api, Resource, Unstructured, to_wire
 from capi.kube.types import Key, Object, ResourceType
 
@@ -104,12 +105,17 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Evict a Pod; 429 (a PodDisruptionBudget) is not an error, the pod stays."""
+    """Evict a Pod. NotFound is success; a refusal (429 of a PodDisruptionBudget, or any other) is no error of the pass: the Pod
+    stays, and the Plan's `hindsight` is told."""
 
     target: Target
+    grace_seconds: int | None = None
+    """None: as the Pod says."""
 
 
 Write: TypeAlias = Apply | Patch | Create | Delete | Evict
+Failures: TypeAlias = Mapping[Target, CapiError]
+"""Writes that an API server refused, or that got no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,8 @@ class Plan:
     status: Api | None = None
     """The whole status this controller owns (its kind's status struct). Transition times and observedGeneration of its
     conditions, the Paused condition and `observed_generation` are filled in by the runtime. None leaves it alone."""
+    hindsight: Callable[[Failures], Api | None] | None = field(default=None, compare=False)
+    """Asked only if writes failed: the status in place of `status`, for what is known only then. Pure."""
     finalized: bool = False
     """Nothing is left to clean up: remove the controller's finalizer."""
     events: Sequence[Event] = ()

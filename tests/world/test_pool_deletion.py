@@ -50,7 +50,8 @@ async def unreachable(**pool: object) -> AsyncIterator[World]:
 
 
 async def test_a_workload_cluster_that_does_not_answer_holds_a_pool_back_no_longer_than_the_timeout() -> None:
-    async with unreachable() as w:
+    limits = {"nodeDrainTimeoutSeconds": 30, "nodeVolumeDetachTimeoutSeconds": 30, "nodeDeletionTimeoutSeconds": 10}
+    async with unreachable(template={"deletion": limits}) as w:
         await w.client.delete(MachinePool, "workers", "default")
         await w.advance(minutes=2)
         assert await left(w) == []

@@ -79,10 +79,6 @@ class Node(Resource):
     status: NodeStatus = NodeStatus()
 
 
-class EmptyDir(Api):
-    """core/v1 EmptyDirVolumeSource."""
-
-
 class ClaimVolume(Api):
     """core/v1 PersistentVolumeClaimVolumeSource."""
 
@@ -90,10 +86,9 @@ class ClaimVolume(Api):
 
 
 class Volume(Api):
-    """core/v1 Volume: what is lost with its Node, and what is attached to it."""
+    """core/v1 Volume."""
 
     name: str = ""
-    empty_dir: EmptyDir | None = None
     persistent_volume_claim: ClaimVolume | None = None
 
 

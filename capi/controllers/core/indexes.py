@@ -59,6 +59,10 @@ def _control_plane_of(machine: Machine) -> Iterable[str]:
     return _machine_cluster(machine) if labels.CONTROL_PLANE in machine.metadata.labels else ()
 
 
+def _deleting_in(machine: Machine) -> Iterable[str]:
+    return (machine.namespace,) if machine.deleting else ()
+
+
 def _unpooled_of(machine: Machine) -> Iterable[str]:
     return () if labels.POOL_NAME in machine.metadata.labels else _machine_cluster(machine)
 
@@ -83,6 +87,7 @@ def _check_cluster(check: MachineHealthCheck) -> Iterable[str]:
 MACHINE: Final[Indexes] = {
     "cluster": _machine_cluster,
     "controlPlaneOf": _control_plane_of,
+    "deletingIn": _deleting_in,
     "nodeRef": _machine_node,
     "pool": _machine_pool,
     "providerID": _machine_provider_id,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from capi.api.builtin import Node
-from capi.api.builtin.core import NodeCondition, NodeSpec, NodeStatus, Taint
+from capi.api.builtin.core import AttachedVolume, NodeCondition, NodeSpec, NodeStatus, Taint
 from capi.api.core import finalizers, labels
 from capi.api.core.conditions import REMOTE_CONNECTION_PROBE
 from capi.api.core.v1beta2 import (
@@ -256,6 +256,8 @@ def a_node(
     version: str = "v1.35.0",
     taints: Any = (),
     since: datetime = LONG_AGO,
+    cordoned: bool = False,
+    volumes: Any = (),
     **meta: Any,
 ) -> Node:
     provider_id = meta.pop("provider_id", f"x://{pool}/{index}")
@@ -264,8 +266,12 @@ def a_node(
     name = meta.pop("name", f"{pool}-{index}")
     return Node(
         metadata=ObjectMeta(**{"name": name, "uid": f"node-{name}", "resource_version": "7", **meta}),
-        spec=NodeSpec(provider_id=provider_id, taints=taints),
-        status=NodeStatus(conditions=tuple(conditions), node_info=node_info(version)),
+        spec=NodeSpec(provider_id=provider_id, taints=taints, unschedulable=cordoned or None),
+        status=NodeStatus(
+            conditions=tuple(conditions),
+            node_info=node_info(version),
+            volumes_attached=tuple(AttachedVolume(name=volume) for volume in volumes),
+        ),
     )
 
 

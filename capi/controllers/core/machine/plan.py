@@ -12,6 +12,7 @@ from capi.api.core.v1beta2 import Cluster
 from capi.controllers import owners
 from capi.controllers.core.machine import deletion
 from capi.controllers.core.machine.scope import Scope
+from capi.controllers.core.machine.stage import Stage
 from capi.controllers.core.machine.status import status_of
 from capi.controllers.core.nodes import machine_node_patch
 from capi.kube import conditions
@@ -93,9 +94,11 @@ def _ending(seen: Scope, now: datetime) -> Plan:
     stage = deletion.stage(seen, now)
     observed = status_of(seen, stage, now)
     due = [after for after in (stage.requeue_after, observed.requeue_after) if after is not None]
+    hindsight = stage.hindsight
     return Plan(
         writes=stage.writes,
-        status=observed.status,
+        status=None if stage.silent else observed.status,
+        hindsight=(lambda failures: status_of(seen, hindsight(failures), now).status) if hindsight else None,
         finalized=stage.finalized,
         events=_stage_events(seen, stage),
         requeue_after=max(min(due), timedelta()) if due else None,
@@ -103,13 +106,13 @@ def _ending(seen: Scope, now: datetime) -> Plan:
     )
 
 
-def _stage_events(seen: Scope, stage: deletion.Stage) -> tuple[Event, ...]:
+def _stage_events(seen: Scope, stage: Stage) -> tuple[Event, ...]:
     before = conditions.get(seen.machine.status.conditions, DELETING)
-    if stage.finalized:
-        return ()
+    if stage.finalized or stage.silent:
+        return tuple(stage.events)
     if before is not None and before.status == "True" and before.reason == stage.reason:
-        return ()
-    return (Event(stage.reason, stage.message or "Machine is being deleted"),)
+        return tuple(stage.events)
+    return (*stage.events, Event(stage.reason, stage.message or "Machine is being deleted"))
 
 
 def _events(seen: Scope) -> tuple[Event, ...]:

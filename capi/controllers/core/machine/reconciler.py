@@ -1,7 +1,8 @@
 """The Machine controller.
 
 Wakes on: the Machine, its infrastructure and bootstrap objects (by reference, so that one that appears later counts), its
-Node (by provider ID), its Cluster's readiness, deletion and connection, and its pool's template version.
+Node (by provider ID), its Cluster's readiness, deletion and connection, its pool's template version, and, while it is being
+deleted, the MachineDrainRules of its namespace.
 Upstream: internal/controllers/machine/machine_controller.go.
 Differs: one write of the status per pass; no polling.
 """
@@ -14,9 +15,10 @@ from capi import contract
 from capi.api.builtin import Node
 from capi.api.core import finalizers, labels
 from capi.api.core.conditions import REMOTE_CONNECTION_PROBE
-from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.api.core.v1beta2 import Cluster, Machine, MachineDrainRule, MachinePool
 from capi.controllers import pause
 from capi.controllers.core import indexes, nodes
+from capi.controllers.core.machine.drain.reads import SharedLists, look
 from capi.controllers.core.machine.plan import MANAGER, plan
 from capi.controllers.core.machine.scope import Scope, is_pooled, provider_id
 from capi.controllers.core.objects import ABSENT, Found, look_up, value_of
@@ -38,10 +40,12 @@ class MachineReconciler:
     """A Node joins and its InfraMachine says so at the same moment: one status write, not two."""
 
     def __init__(self) -> None:
+        self._lists = SharedLists()
         self.watches: Sequence[AnyWatch] = (
             Watch(Machine, indexes=indexes.MACHINE),
             Watch(Cluster, keys=_of_cluster, changed=cluster_matters),
             Watch(MachinePool, keys=_of_pool, changed=_template_changed),
+            Watch(MachineDrainRule, keys=_of_rule),
             External(keys=_of_external, label_indexes=(labels.CLUSTER_NAME, labels.POOL_NAME)),
             Workload(Node, keys=_of_node, changed=node_matters, indexes=indexes.NODE),
             Connections(keys=_of_connection),
@@ -51,7 +55,10 @@ class MachineReconciler:
         return pause.causes(obj, reader.get(Cluster, obj.spec.cluster_name, obj.namespace))
 
     async def reconcile(self, obj: Machine, reader: Reader, now: datetime) -> Plan:
-        return plan(await observe(obj, reader), now)
+        seen = await observe(obj, reader)
+        if obj.deleting:
+            seen = await look(seen, reader, self._lists, now)
+        return plan(seen, now)
 
 
 async def observe(machine: Machine, reader: Reader) -> Scope:
@@ -115,6 +122,11 @@ def _of_pool(pool: MachinePool, reader: Reader) -> Iterable[Key]:
     return [m.key for m in reader.index(Machine, "pool", indexes.pool_value(pool.namespace, pool.name))]
 
 
+def _of_rule(rule: MachineDrainRule, reader: Reader) -> Iterable[Key]:
+    """The Machines of the rule's namespace that are being deleted."""
+    return [m.key for m in reader.index(Machine, "deletingIn", rule.namespace)]
+
+
 def _of_external(obj: Unstructured, reader: Reader) -> Iterable[Key]:
     return [m.key for m in reader.index(Machine, "reference", value_of(obj))]
 
@@ -152,6 +164,8 @@ def node_matters(old: Node, new: Node) -> bool:
         or old.metadata.labels != new.metadata.labels
         or old.metadata.annotations != new.metadata.annotations
         or old.spec.taints != new.spec.taints
+        or old.spec.unschedulable != new.spec.unschedulable
+        or old.status.volumes_attached != new.status.volumes_attached
         or old.status.node_info != new.status.node_info
         or nodes.condition_facts(old) != nodes.condition_facts(new)
     )

@@ -6,6 +6,7 @@ from capi import contract
 from capi.api.builtin import Node
 from capi.api.core import labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.controllers.core.machine.drain.view import DrainView, VolumeView
 from capi.controllers.core.nodes import Owner
 from capi.controllers.core.objects import ABSENT, Found
 from capi.kube.objects import Unstructured
@@ -29,6 +30,10 @@ class Scope:
     """The workload cluster's Nodes can be read."""
     nodes: tuple[Node, ...] = field(default=())
     """The Nodes with this Machine's provider ID."""
+    drain: DrainView | None = None
+    """Read when the Node is drained, or its volumes are waited for."""
+    volumes: VolumeView | None = None
+    """Read when its volumes are waited for."""
 
     @property
     def node(self) -> Node | None:

@@ -5,7 +5,7 @@ Differs: UpToDate of pool Machines is decided here (upstream: by the pool contro
 vanished is no terminal failure but what the conditions say as long as it lasts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,9 +23,9 @@ from capi.api.core.v1beta2 import (
     MachineV1Beta1Status,
     NodeSystemInfo,
 )
-from capi.controllers.core.machine.deletion import Stage
 from capi.controllers.core.machine.node_conditions import node_conditions
 from capi.controllers.core.machine.scope import Scope, had_bootstrap_data
+from capi.controllers.core.machine.stage import Stage
 from capi.controllers.core.objects import Found
 from capi.controllers.core.summary import Part, Reasons, false, mirror, ready_of, summarize, true, unknown
 from capi.kube import conditions
@@ -33,6 +33,8 @@ from capi.kube.conditions import Condition
 
 LONG = timedelta(minutes=15)
 """A deletion that takes longer says so."""
+LONG_DRAIN = timedelta(minutes=5)
+"""And a drain that takes longer says what that is likely due to."""
 INVALID_CONFIGURATION = "InvalidConfiguration"
 _READY = Reasons(MachineReason.READY, MachineReason.NOT_READY, MachineReason.READY_UNKNOWN)
 
@@ -58,7 +60,7 @@ def status_of(seen: Scope, stage: Stage | None, now: datetime) -> Observed:
         updating_condition(),
         *up_to_date_conditions(seen),
     ]
-    ready = ready_condition(seen, parts, now)
+    ready = ready_condition(seen, parts, now, stage)
     available, left = available_condition(seen, ready, now)
     phase = phase_of(seen)
     status = msgspec.structs.replace(
@@ -154,14 +156,14 @@ def _version(seen: Scope) -> str:
     return info.kubelet_version if info is not None and info.kubelet_version else seen.machine.spec.version
 
 
-def ready_condition(seen: Scope, parts: Sequence[Condition], now: datetime) -> Condition:
+def ready_condition(seen: Scope, parts: Sequence[Condition], now: datetime, stage: Stage | None = None) -> Condition:
     """Ready: the summary of the others, of the health check's verdict, and of the readiness gates."""
     machine = seen.machine
     ours = {c.type for c in parts}
     present = (*parts, *(c for c in machine.status.conditions if c.type not in ours))
     deleting = machine.deleting
     summarized = [
-        Part(types.DELETING, negative=True, message=_deleting_text(seen, parts, now)),
+        Part(types.DELETING, negative=True, message=_deleting_text(seen, stage, now)),
         Part(types.UPDATING, negative=True),
         Part(types.BOOTSTRAP_CONFIG_READY, info=deleting and seen.bootstrap.missing),
         Part(types.INFRASTRUCTURE_READY, info=deleting and seen.infra.missing),
@@ -172,12 +174,17 @@ def ready_condition(seen: Scope, parts: Sequence[Condition], now: datetime) -> C
     return summarize(types.READY, _READY, summarized, present)
 
 
-def _deleting_text(seen: Scope, parts: Iterable[Condition], now: datetime) -> str:
-    deleting = conditions.get(parts, types.DELETING)
-    stage = deleting.reason if deleting is not None else ""
+def _deleting_text(seen: Scope, stage: Stage | None, now: datetime) -> str | None:
+    """Short, for the Deleting condition has the whole; of a drain that takes long also what that is likely due to."""
+    if stage is None:
+        return None
     began = seen.machine.metadata.deletion_timestamp
-    since = " since more than 15m" if began is not None and now - began > LONG else ""
-    return f"Machine deletion in progress{since}, stage: {stage}"
+    if began is None or now - began <= LONG:
+        return f"Machine deletion in progress, stage: {stage.reason}"
+    drain = stage.times.node_drain_start_time if stage.times is not None else None
+    slow = drain is not None and now - drain > LONG_DRAIN and stage.delays
+    why = f", delay likely due to {', '.join(stage.delays)}" if slow else ""
+    return f"Machine deletion in progress since more than 15m, stage: {stage.reason}{why}"
 
 
 def _long_at(seen: Scope, now: datetime) -> datetime | None:

@@ -8,6 +8,7 @@ import pytest
 
 from capi.api.core.v1beta2 import MachineBootstrap, MachineDeletion
 from capi.controllers.core.machine import deletion
+from capi.controllers.core.machine.drain.view import DrainView, VolumeView
 from capi.controllers.core.machine.plan import plan
 from capi.controllers.core.machine.scope import Scope
 from capi.runtime.plan import ClusterKey
@@ -31,7 +32,7 @@ HOSTED = provider("TestControlPlane", "c", status={"externalManagedControlPlane"
 
 
 def a_scope(**changes: Any) -> Scope:
-    """A running pool Machine of a cluster with a hosted control plane, being deleted."""
+    """A running pool Machine of a cluster with a hosted control plane, being deleted; its Node is empty."""
     dying: dict[str, Any] = {
         "machine": doomed(),
         "cluster": a_cluster(),
@@ -39,7 +40,9 @@ def a_scope(**changes: Any) -> Scope:
         "infra": found(infra_machine()),
         "control_plane": found(HOSTED),
         "connected": True,
-        "nodes": (a_node(),),
+        "nodes": (a_node(cordoned=True),),
+        "drain": DrainView(),
+        "volumes": VolumeView(),
     }
     return Scope(**{**dying, **changes})
 
@@ -74,7 +77,7 @@ def test_the_start_of_a_wait_stays() -> None:
 def test_drain_and_volumes_stand_between_the_hooks() -> None:
     names = [step.__name__ for step in deletion._STEPS]
     assert names == [
-        "_pre_drain_hook", "_drain", "_volume_detach", "_pre_terminate_hook", "_infrastructure", "_bootstrap", "_node",
+        "_pre_drain_hook", "drain", "volume_detach", "_pre_terminate_hook", "_infrastructure", "_bootstrap", "_node",
     ]  # fmt: skip
 
 

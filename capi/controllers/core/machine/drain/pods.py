@@ -1,7 +1,8 @@
 """What happens to each Pod of a Node that is drained. Pure.
 
 Upstream: internal/controllers/machine/drain/{filters,drain}.go.
-Differs: each Pod has one verdict, so that no later filter undoes an earlier one.
+Differs: each Pod has one verdict, so that no later filter undoes an earlier one; nothing is said about Pods without a
+controller and about emptyDir volumes, whose loss is what a drain means.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,11 +10,12 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
-from capi.api.builtin import Pod
+from capi.api.builtin import Node, Pod
 from capi.api.core import labels
 from capi.api.core.v1beta2 import MachineDrainRule
 from capi.controllers.core.machine.drain.rules import rule_of
 from capi.controllers.core.machine.drain.view import DrainView
+from capi.kube.errors import ContractError
 
 MIRROR = "kubernetes.io/config.mirror"
 GRACE_UNREACHABLE = timedelta(seconds=1)
@@ -25,8 +27,11 @@ class Behavior(Enum):
     """How a Pod is treated."""
 
     SKIP = "Skip"
+    """It stays until the instance goes."""
     DRAIN = "Drain"
     WAIT = "WaitCompleted"
+    DONE = ""
+    """It was waited for, and has ended."""
 
 
 class PodVerdict(NamedTuple):
@@ -35,37 +40,44 @@ class PodVerdict(NamedTuple):
     pod: Pod
     behavior: Behavior
     order: int = 0
-    remark: str = ""
-    """What its eviction costs, in words."""
 
 
-def judge(view: DrainView, rules: Sequence[MachineDrainRule], *, unreachable: bool, now: datetime) -> list[PodVerdict]:
-    """A verdict on each Pod, by namespace and name. Raises ContractError for rules that cannot be read."""
-    ordered = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))
-    return [_verdict(pod, view, rules, unreachable=unreachable, now=now) for pod in ordered]
+def unreachable(node: Node) -> bool:
+    """The kubelet does not answer any more."""
+    return any(c.type == "Ready" and c.status == "Unknown" for c in node.status.conditions)
 
 
-def _verdict(
-    pod: Pod, view: DrainView, rules: Sequence[MachineDrainRule], *, unreachable: bool, now: datetime
-) -> PodVerdict:
-    if unreachable and _is_stale(pod, now):
+def judge(view: DrainView, node: Node, now: datetime) -> list[PodVerdict]:
+    """A verdict on each Pod, by namespace and name. Raises ContractError when a rule cannot be applied."""
+    ordered = sorted(view.pods, key=lambda pod: pod.key)
+    silent = unreachable(node)
+    return [_verdict(pod, view, silent=silent, now=now) for pod in ordered]
+
+
+def unfinished_daemon_pod(pod: Pod) -> bool:
+    """Whether a DaemonSet, if it exists, would put this Pod back at once."""
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind == "DaemonSet" and pod.status.phase not in _FINISHED
+
+
+def _verdict(pod: Pod, view: DrainView, *, silent: bool, now: datetime) -> PodVerdict:
+    if silent and _is_stale(pod, now):
         return PodVerdict(pod, Behavior.SKIP)
     owner = pod.metadata.controller
-    finished = pod.status.phase in _FINISHED
-    if owner is not None and owner.kind == "DaemonSet" and owner.uid in view.daemon_sets and not finished:
+    if unfinished_daemon_pod(pod) and owner is not None and owner.uid in view.daemon_sets:
         return PodVerdict(pod, Behavior.SKIP)
     if MIRROR in pod.metadata.annotations:
         return PodVerdict(pod, Behavior.SKIP)
-    behavior, order = _wanted(pod, view.namespaces, rules)
-    if behavior is Behavior.WAIT and finished:
-        return PodVerdict(pod, Behavior.SKIP)
-    return PodVerdict(pod, behavior, order, _remark(pod))
+    behavior, order = _wanted(pod, view.namespaces, view.rules)
+    if behavior is Behavior.WAIT and pod.status.phase in _FINISHED:
+        return PodVerdict(pod, Behavior.DONE)
+    return PodVerdict(pod, behavior, order)
 
 
 def _is_stale(pod: Pod, now: datetime) -> bool:
     """It should have ended, and the kubelet that would say so does not answer."""
-    began = pod.metadata.deletion_timestamp
-    return began is not None and now - began > GRACE_UNREACHABLE
+    end = pod.metadata.deletion_timestamp
+    return end is not None and now - end > GRACE_UNREACHABLE
 
 
 def _wanted(
@@ -77,16 +89,10 @@ def _wanted(
         return Behavior.SKIP, 0
     if said == "wait-completed":
         return Behavior.WAIT, 0
-    rule = rule_of(pod.metadata.labels, namespaces.get(pod.namespace, {}), rules)
+    rule = rule_of(pod, namespaces.get(pod.namespace), rules)
     if rule is None:
         return Behavior.DRAIN, 0
-    return Behavior(rule.spec.drain.behavior), rule.spec.drain.order or 0
-
-
-def _remark(pod: Pod) -> str:
-    found = []
-    if any(volume.empty_dir is not None for volume in pod.spec.volumes):
-        found.append("loses its emptyDir volumes")
-    if pod.metadata.controller is None:
-        found.append("has no controller that would replace it")
-    return ", ".join(found)
+    drain = rule.spec.drain
+    if drain.behavior not in (Behavior.SKIP.value, Behavior.DRAIN.value, Behavior.WAIT.value):
+        raise ContractError(f"MachineDrainRule {rule.name} has the unknown spec.drain.behavior {drain.behavior!r}")
+    return Behavior(drain.behavior), drain.order or 0 if drain.behavior == Behavior.DRAIN.value else 0

@@ -1,4 +1,4 @@
-"""What a drain looks at, and what came of the evictions before."""
+"""What a drain and the wait for volumes look at in the workload cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,21 +14,20 @@ class DrainView:
 
     pods: Sequence[Pod] = ()
     daemon_sets: frozenset[str] = frozenset()
-    """Uids of the DaemonSets that exist."""
+    """Uids of the DaemonSets that exist; read only if a Pod has one."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels of namespaces by name; read only if a rule asks for them."""
     rules: Sequence[MachineDrainRule] = ()
-    """Of the Machine's namespace, by name."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """By uid of a Pod: why its last eviction was refused."""
+    """Those that concern the Machine, by name."""
     error: CapiError | None = None
     """Something above could not be read: nobody is evicted on half the facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeView:
-    """Volumes of the workload cluster; read only while something is attached to the Node."""
+    """What is attached to a Node."""
 
     attachments: Sequence[VolumeAttachment] = ()
     volumes: Sequence[PersistentVolume] = ()
+    """Read only while something is attached."""
     error: CapiError | None = None
