@@ -1,0 +1,7 @@
+"""Conversion between v1beta2, which is stored, and v1beta1, which is served for older clients."""
+
+from capi.admission.convert.kinds import HUB, OLD, convert, converts
+from capi.admission.convert.review import convert_review
+from capi.admission.convert.values import ApiVersions
+
+__all__ = ["HUB", "OLD", "ApiVersions", "convert", "convert_review", "converts"]
