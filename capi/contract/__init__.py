@@ -12,6 +12,7 @@ from capi.contract.fields import (
     INFRA_CLUSTER,
     INFRA_MACHINE,
     INFRA_POOL,
+    Contract,
     Fact,
     addresses,
     available_replicas,
@@ -37,6 +38,7 @@ from capi.contract.fields import (
     version,
     versions,
 )
+from capi.contract.sorts import Sort, WrongSort, sort_of
 
 __all__ = [
     "BOOTSTRAP",
@@ -44,7 +46,10 @@ __all__ = [
     "INFRA_CLUSTER",
     "INFRA_MACHINE",
     "INFRA_POOL",
+    "Contract",
     "Fact",
+    "Sort",
+    "WrongSort",
     "addresses",
     "available_replicas",
     "check",
@@ -65,6 +70,7 @@ __all__ = [
     "provisioned",
     "ready_replicas",
     "replicas",
+    "sort_of",
     "up_to_date_replicas",
     "version",
     "versions",

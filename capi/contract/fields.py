@@ -1,13 +1,16 @@
 """The facts that the contracts let core read, one function each."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from capi.api.core.v1beta2 import APIEndpoint, FailureDomain, MachineAddress, StatusVersion
 from capi.contract.paths import find, first, read
+from capi.contract.sorts import Sort, WrongSort, wrong_sort
 from capi.kube import times
 from capi.kube.conditions import Condition
 from capi.kube.objects import Unstructured
+from capi.kube.types import GroupKind
 
 Fact: TypeAlias = Callable[[Unstructured], object]
 """One of the functions below."""
@@ -165,16 +168,41 @@ def _condition(entry: dict[str, Any]) -> Condition | None:
     )
 
 
-INFRA_MACHINE: Final = (provisioned, provider_id, failure_domain, addresses, interruptible, failure)
-"""What core reads of an infrastructure object for one Machine."""
-INFRA_POOL: Final = (provisioned, provider_id_list, infrastructure_machine_kind, replicas, failure)
-"""… of the infrastructure of a pool."""
-INFRA_CLUSTER: Final = (provisioned, control_plane_endpoint, failure_domains, failure)
-"""… of the infrastructure of a Cluster."""
-BOOTSTRAP: Final = (data_secret_created, data_secret_name, failure)
-"""… of a bootstrap config."""
-CONTROL_PLANE: Final = (
-    control_plane_initialized, external_managed_control_plane, control_plane_endpoint, desired_replicas, replicas,
-    ready_replicas, available_replicas, up_to_date_replicas, version, versions, failure,
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What core reads of one sort of provider object. Iterates over the facts."""
+
+    facts: tuple[Fact, ...]
+    sorts: tuple[Sort, ...]
+    """What a reference may name; first what it should."""
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self.facts)
+
+    def trouble(self, kind: GroupKind) -> WrongSort | None:
+        """Why a reference to this sort cannot name `kind`."""
+        return wrong_sort(kind, self.sorts)
+
+
+INFRA_MACHINE: Final = Contract(
+    (provisioned, provider_id, failure_domain, addresses, interruptible, failure), (Sort.INFRA_MACHINE,)
+)
+"""An infrastructure object for one Machine."""
+INFRA_POOL: Final = Contract(
+    (provisioned, provider_id_list, infrastructure_machine_kind, replicas, failure), (Sort.INFRA_POOL,)
+)
+"""The infrastructure of a pool."""
+INFRA_CLUSTER: Final = Contract(
+    (provisioned, control_plane_endpoint, failure_domains, failure), (Sort.INFRA_CLUSTER, Sort.CONTROL_PLANE)
+)
+"""The infrastructure of a Cluster; managed control planes used to be that too."""
+BOOTSTRAP: Final = Contract((data_secret_created, data_secret_name, failure), (Sort.BOOTSTRAP,))
+"""A bootstrap config."""
+CONTROL_PLANE: Final = Contract(
+    (
+        control_plane_initialized, external_managed_control_plane, control_plane_endpoint, desired_replicas, replicas,
+        ready_replicas, available_replicas, up_to_date_replicas, version, versions, failure,
+    ),
+    (Sort.CONTROL_PLANE,),
 )  # fmt: skip
-"""… of a control plane."""
+"""A control plane."""

@@ -8,7 +8,7 @@ import pytest
 from capi.api.builtin import Node, Secret
 from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
+from capi.api.infra.v1beta2 import DevCluster, DevMachine, DevMachinePool
 from capi.kube.conditions import get
 from capi.kube.objects import Resource
 from capi.kube.types import Object
@@ -120,6 +120,35 @@ async def test_of_two_pools_that_reach_for_one_infrastructure_one_gets_it_and_th
         await w.advance(minutes=1)
         assert [pool.name for pool in await w.client.list(MachinePool)] == [owner.name]
         assert len(await w.client.list(DevMachinePool)) == 1
+
+
+WRONG = [
+    pytest.param("infrastructureRef", {"apiGroup": manifests.INFRA, "kind": "DevCluster", "name": "quickstart"}, id="a DevCluster"),
+    pytest.param("infrastructureRef", {"apiGroup": manifests.CORE, "kind": "MachinePool", "name": "workers"}, id="a MachinePool"),
+    pytest.param("infrastructureRef", {"apiGroup": manifests.CORE, "kind": "Cluster", "name": "quickstart"}, id="a Cluster"),
+    pytest.param("configRef", {"apiGroup": f"controlplane.{manifests.CORE}", "kind": "DevControlPlane", "name": "quickstart"}, id="a DevControlPlane"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "ref"), WRONG)
+async def test_a_reference_to_something_of_another_sort_is_never_followed(field: str, ref: Object) -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=1)
+        victims: tuple[type[Resource], ...] = (Cluster, DevCluster, DevControlPlane, *FAMILY)
+        before = {o.metadata.uid: o.metadata.owner_references for kind in victims for o in await w.client.list(kind)}
+        pool, _ = manifests.pool("wrong", replicas=1)
+        template = pool["spec"]["template"]["spec"]
+        template |= {"bootstrap": {"configRef": ref}} if field == "configRef" else {field: ref}
+        await w.apply(pool)
+        await w.advance(seconds=30)
+        conditions = (await w.pool("wrong")).status.conditions
+        told = get(conditions, "BootstrapConfigReady" if field == "configRef" else "InfrastructureReady")
+        assert told is not None and told.status == "Unknown"
+        assert f"{ref['kind']}.{ref['apiGroup']} cannot be used here" in told.message
+        await w.client.delete(MachinePool, "wrong", "default")
+        await w.advance(minutes=1)
+        after = {o.metadata.uid: o.metadata.owner_references for kind in victims for o in await w.client.list(kind)}
+        assert after == before
 
 
 async def test_a_machine_that_lost_owner_and_label_goes_with_its_pool() -> None:

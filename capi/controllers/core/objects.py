@@ -29,8 +29,8 @@ class Found:
     @property
     def obscure(self) -> CapiError | None:
         """Why nobody knows whether there is anything; None where there is certainly nothing of ours: the kind does not
-        exist, or the object is somebody else's."""
-        certain = self.broken is not None or self.foreign or isinstance(self.error, UnknownKind)
+        exist or is of another sort, or the object is somebody else's."""
+        certain = self.broken is not None or isinstance(self.error, UnknownKind | contract.WrongSort | owners.Foreign)
         return None if certain else self.error
 
     @property
@@ -69,10 +69,14 @@ ABSENT = Found()
 async def look_up(
     reader: Reader, ref: ContractRef | None, namespace: str, facts: Iterable[contract.Fact] = ()
 ) -> Found:
-    """Follow a reference; a broken contract (no CRD, no label, a malformed one of `facts`) and a kind that cannot be
-    watched are kept as an error, for the condition to say so. The `facts` of an object that is found without error can be read."""
+    """Follow a reference; a broken contract (no CRD, no label, a malformed one of `facts`), a kind that cannot be watched
+    and one of another sort than the Contract given as `facts` are kept as an error, for the condition to say so. The `facts` of
+    an object that is found without error can be read."""
     if ref is None or not ref.name:
         return ABSENT
+    trouble = facts.trouble(ref.group_kind) if isinstance(facts, contract.Contract) else None
+    if trouble is not None:
+        return Found(ref, error=trouble)
     try:
         obj = await reader.external(ref.group_kind, ref.name, namespace)
     except (ContractError, TransportError) as error:
