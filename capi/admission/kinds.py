@@ -38,9 +38,7 @@ KINDS: dict[GroupKind, KindRules] = {
         core.default_machine_health_check,
         core.validate_machine_health_check,
     ),
-    GroupKind(_CORE, "MachineDrainRule"): KindRules(
-        validate=core.validate_machine_drain_rule,
-    ),
+    GroupKind(_CORE, "MachineDrainRule"): KindRules(validate=core.validate_machine_drain_rule),
     GroupKind(_CORE, "MachineSet"): KindRules(
         refused="MachineSets are not reconciled by this version of capi, so none can be created; use a MachinePool"
     ),
