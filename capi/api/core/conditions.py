@@ -156,6 +156,10 @@ class V1Beta1:
     WAITING_FOR_INFRASTRUCTURE: Final = "WaitingForInfrastructure"
     INCORRECT_EXTERNAL_REF: Final = "IncorrectExternalRef"
     WAITING_FOR_REPLICAS_READY: Final = "WaitingForReplicasReady"
+    DELETED: Final = "Deleted"
+    WAITING_FOR_CONTROL_PLANE: Final = "WaitingForControlPlane"
+    WAITING_FOR_CONTROL_PLANE_INITIALIZED: Final = "WaitingForControlPlaneProviderInitialized"
+    MISSING_NODE_REF: Final = "MissingNodeRef"
     EXTERNAL_REMEDIATION_TEMPLATE_AVAILABLE: Final = "ExternalRemediationTemplateAvailable"
     EXTERNAL_REMEDIATION_TEMPLATE_NOT_FOUND: Final = "ExternalRemediationTemplateNotFound"
 

@@ -12,14 +12,13 @@ from capi.api.core import conditions as types
 from capi.api.core.conditions import ClusterReason
 from capi.api.core.v1beta2 import (
     APIEndpoint,
-    ClusterDeprecatedStatus,
     ClusterInitialization,
     ClusterStatus,
-    ClusterV1Beta1Status,
     FailureDomain,
 )
 from capi.controllers.core.cluster.counters import control_plane_counters, worker_counters
 from capi.controllers.core.cluster.deletion import Stage
+from capi.controllers.core.cluster.deprecated import deprecated_status
 from capi.controllers.core.cluster.scope import Scope
 from capi.controllers.core.cluster.workers import worker_conditions
 from capi.controllers.core.objects import Found
@@ -53,7 +52,7 @@ def status_of(seen: Scope, stage: Stage | None, now: datetime) -> ClusterStatus:
         workers=worker_counters(seen),
         failure_domains=_failure_domains(seen),
         phase=phase_of(seen, start),
-        deprecated=_deprecated(seen),
+        deprecated=deprecated_status(seen, start, now),
     )
 
 
@@ -191,15 +190,3 @@ def available_condition(seen: Scope, parts: list[Condition]) -> Condition:
 def _failure_domains(seen: Scope) -> tuple[FailureDomain, ...]:
     infra = seen.infra.usable
     return contract.failure_domains(infra) if infra is not None else seen.cluster.status.failure_domains
-
-
-def _deprecated(seen: Scope) -> ClusterDeprecatedStatus | None:
-    for found in (seen.infra, seen.control_plane):
-        if found.obj is not None:
-            reason, message = contract.failure(found.obj)
-            if reason or message:
-                text = f"Failure detected from referenced resource {found}: {message or reason}"
-                return ClusterDeprecatedStatus(
-                    v1beta1=ClusterV1Beta1Status(failure_reason=reason, failure_message=text)
-                )
-    return None
