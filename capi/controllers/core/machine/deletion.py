@@ -17,7 +17,17 @@ from capi.api.core.conditions import DELETING, MachineReason
 from capi.api.core.v1beta2 import MachineDeletionStatus
 from capi.controllers.core.machine.drain.steps import drain, passed, volume_detach
 from capi.controllers.core.machine.scope import Scope
-from capi.controllers.core.machine.stage import Stage, hooks, kept, node_known, node_of, refusal, second, time_left
+from capi.controllers.core.machine.stage import (
+    Stage,
+    hooks,
+    kept,
+    node_known,
+    node_of,
+    refusal,
+    second,
+    time_left,
+    times,
+)
 from capi.controllers.core.objects import Found
 from capi.kube import conditions
 from capi.runtime.plan import ClusterKey, Delete, target
@@ -36,12 +46,12 @@ def _pre_drain_hook(seen: Scope, now: datetime) -> Stage | None:
     found = hooks(seen, annotations.PRE_DRAIN_HOOK_PREFIX)
     if not found or refusal(seen):
         return None
-    times = kept(seen, now) or MachineDeletionStatus()
-    started = times.wait_for_pre_drain_hook_start_time or second(now)
+    noted = times(seen)
+    started = noted.wait_for_pre_drain_hook_start_time or second(now)
     return Stage(
         reason=MachineReason.WAITING_FOR_PRE_DRAIN_HOOK,
         message=f"Waiting for pre-drain hooks to be removed (hooks: {', '.join(found)})",
-        times=msgspec.structs.replace(times, wait_for_pre_drain_hook_start_time=started),
+        times=msgspec.structs.replace(noted, wait_for_pre_drain_hook_start_time=started),
     )
 
 
@@ -50,12 +60,12 @@ def _pre_terminate_hook(seen: Scope, now: datetime) -> Stage | None:
     found = hooks(seen, annotations.PRE_TERMINATE_HOOK_PREFIX)
     if not found:
         return None
-    times = kept(seen, now) or MachineDeletionStatus()
-    started = times.wait_for_pre_terminate_hook_start_time or second(now)
+    noted = kept(seen, now) or times(seen)
+    started = noted.wait_for_pre_terminate_hook_start_time or second(now)
     return Stage(
         reason=MachineReason.WAITING_FOR_PRE_TERMINATE_HOOK,
         message=f"Waiting for pre-terminate hooks to be removed (hooks: {', '.join(found)})",
-        times=msgspec.structs.replace(times, wait_for_pre_terminate_hook_start_time=started),
+        times=msgspec.structs.replace(noted, wait_for_pre_terminate_hook_start_time=started),
     )
 
 
@@ -67,15 +77,15 @@ def _bootstrap(seen: Scope, now: datetime) -> Stage | None:
     return _external(seen.bootstrap, MachineReason.WAITING_FOR_BOOTSTRAP_DELETION, kept(seen, now))
 
 
-def _external(found: Found, reason: str, times: MachineDeletionStatus | None) -> Stage | None:
+def _external(found: Found, reason: str, noted: MachineDeletionStatus | None) -> Stage | None:
     if found.obscure is not None:
         return Stage(
-            reason=MachineReason.INTERNAL_ERROR, message=found.obscure.message, error=found.obscure, times=times
+            reason=MachineReason.INTERNAL_ERROR, message=found.obscure.message, error=found.obscure, times=noted
         )
     if found.present is None:
         return None
     writes = () if found.present.deleting else (Delete(target(found.present)),)
-    return Stage(reason=reason, message=f"Waiting for {found} to be deleted", writes=writes, times=times)
+    return Stage(reason=reason, message=f"Waiting for {found} to be deleted", writes=writes, times=noted)
 
 
 def _node(seen: Scope, now: datetime) -> Stage | None:

@@ -8,6 +8,7 @@ Pod could not be evicted is kept as a value, not searched for in a text.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from capi.api.builtin import Node, Pod
 from capi.controllers.core.machine.drain.pods import GRACE_UNREACHABLE, Behavior, PodVerdict
@@ -52,8 +53,8 @@ class Refusal:
     """A PodDisruptionBudget forbids it for now."""
 
 
-Refusals = Mapping[Refusal, Sequence[Pod]]
-NO_REFUSALS: Refusals = {}
+Refusals: TypeAlias = Mapping[Refusal, Sequence[Pod]]
+"""The Pods that could not be evicted, by why."""
 
 
 def progress(verdicts: Iterable[PodVerdict]) -> Progress:
