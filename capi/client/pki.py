@@ -19,7 +19,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from capi.kube.errors import CapiError
@@ -221,10 +221,13 @@ def _load(pem: bytes) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem)
 
 
-def _load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def _load_key(pem: bytes) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
+    """An authority's key: ours are elliptic-curve keys, those of kubeadm RSA."""
     key = serialization.load_pem_private_key(pem, None)
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise BadCertificate("the authority's key is not an elliptic-curve key; remove it to have a new one made")
+    if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise BadCertificate(
+            "the authority's key is neither an elliptic-curve nor an RSA key; put another one in its place"
+        )
     return key
 
 

@@ -8,8 +8,8 @@ from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core.conditions import Reason
 from capi.api.core.v1beta2 import APIEndpoint, Cluster
 from capi.controllers.controlplane import status
-from capi.controllers.controlplane.kubeconfig import is_owned
 from capi.controllers.infra import gates
+from capi.controllers.kubeconfig import is_owned
 from capi.kube.errors import BackendError, CapiError
 from capi.runtime.plan import Apply, Create, Delete, Event, Plan, Write, target
 

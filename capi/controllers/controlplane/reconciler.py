@@ -15,12 +15,11 @@ from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core import finalizers, labels, secrets
 from capi.api.core.v1beta2 import Cluster
 from capi.backends.port import ControlPlanes
-from capi.controllers import pause
-from capi.controllers.controlplane import kubeconfig
+from capi.controllers import kubeconfig, pause
 from capi.controllers.controlplane import plan as planning
-from capi.controllers.controlplane.kubeconfig import BadSecret
 from capi.controllers.controlplane.plan import Scope
 from capi.controllers.infra import lookups
+from capi.controllers.kubeconfig import BadSecret
 from capi.kube.errors import BackendError
 from capi.kube.types import Key
 from capi.runtime.plan import ClusterKey, Plan

@@ -1,7 +1,6 @@
 """What a pass over one Cluster does. Pure.
 
 Upstream: internal/controllers/cluster/{cluster_controller,cluster_controller_phases}.go.
-Differs: the kubeconfig Secret is the control plane provider's; a Cluster without a control plane object brings its own.
 """
 
 from datetime import datetime
@@ -30,12 +29,15 @@ def plan(seen: Scope, now: datetime) -> Plan:
         writes += adopting
         problems += refused
     writes += _endpoint_writes(seen)
+    if seen.access.write is not None:
+        writes.append(seen.access.write)
+    due = [after for after in (probe_recheck(seen, now), seen.access.recheck) if after is not None]
     status = status_of(seen, None, now)
     return Plan(
         writes=writes,
         status=status,
         events=_events(seen, status),
-        requeue_after=probe_recheck(seen, now),
+        requeue_after=min(due) if due else None,
         error=problems[0] if problems else None,
     )
 

@@ -14,6 +14,7 @@ from capi.api.core import finalizers, labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.controllers import pause
 from capi.controllers.core import indexes
+from capi.controllers.core.cluster.access import observe_access
 from capi.controllers.core.cluster.plan import MANAGER, plan
 from capi.controllers.core.cluster.scope import Scope
 from capi.controllers.core.objects import look_up, value_of
@@ -53,7 +54,7 @@ class ClusterReconciler:
         lost = None if connected else self._lost.setdefault(obj.key, now)
         if connected:
             self._lost.pop(obj.key, None)
-        made = plan(await observe(obj, reader, lost), now)
+        made = plan(await observe(obj, reader, lost, now), now)
         if made.finalized:
             self._lost.pop(obj.key, None)
         return made
@@ -62,8 +63,8 @@ class ClusterReconciler:
         self._lost.pop(key, None)
 
 
-async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None) -> Scope:
-    """Read the caches. O(pools + Machines outside pools), at the end O(Machines)."""
+async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None, now: datetime) -> Scope:
+    """Read the caches, and the Secrets of a Cluster without a control plane object. O(pools + Machines outside pools), at the end O(Machines)."""
     value = indexes.cluster_value(cluster.namespace, cluster.name)
     unpooled = reader.index(Machine, "unpooledOf", value)
     return Scope(
@@ -75,6 +76,7 @@ async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None)
         pool_machines=len(reader.index(Machine, "cluster", value)) - len(unpooled) if cluster.deleting else 0,
         connected=lost_since is None,
         lost_since=lost_since,
+        access=await observe_access(cluster, reader, now),
     )
 
 

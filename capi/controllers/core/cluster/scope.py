@@ -6,6 +6,7 @@ from datetime import datetime
 
 from capi.api.core import labels
 from capi.api.core.v1beta2 import Cluster, ClusterInitialization, Machine, MachinePool
+from capi.controllers.core.cluster.access import NOTHING, Access
 from capi.controllers.core.objects import ABSENT, Found
 
 
@@ -24,6 +25,7 @@ class Scope:
     connected: bool = False
     lost_since: datetime | None = None
     """When the connection was first found missing; None while there is one."""
+    access: Access = NOTHING
 
     @property
     def start(self) -> ClusterInitialization:

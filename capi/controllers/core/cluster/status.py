@@ -115,6 +115,8 @@ def probe_condition(seen: Scope, now: datetime) -> Condition:
     if seen.connected or probe_recheck(seen, now) is not None:
         return true(type_, ClusterReason.PROBE_SUCCEEDED)
     before = conditions.get(seen.cluster.status.conditions, type_)
+    if seen.access.waiting:
+        return false(type_, ClusterReason.PROBE_FAILED, seen.access.waiting)
     if before is None:
         return false(type_, ClusterReason.PROBE_FAILED, "Remote connection not established yet")
     if before.status == "False" or seen.lost_since is None:

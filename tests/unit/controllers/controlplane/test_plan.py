@@ -10,10 +10,10 @@ from capi.api.controlplane.v1beta2 import DevControlPlane, DevControlPlaneStatus
 from capi.api.core.v1beta2 import APIEndpoint
 from capi.backends.port import PortTaken
 from capi.client import pki
-from capi.controllers.controlplane import kubeconfig
+from capi.controllers import kubeconfig
 from capi.controllers.controlplane import plan as planning
-from capi.controllers.controlplane.kubeconfig import BadSecret
 from capi.controllers.controlplane.plan import Scope
+from capi.controllers.kubeconfig import BadSecret
 from capi.kube.objects import from_wire
 from capi.runtime.plan import Apply, Create, Delete, Plan
 from tests.unit.controllers.infra.builders import NOW, a_cluster

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from capi.client import pki
@@ -30,6 +32,19 @@ def test_a_client_certificate_names_user_and_groups(ca):
 def test_certificates_are_backdated_for_clock_skew(ca):
     certificate = x509.load_pem_x509_certificate(pki.issue_client(ca, "a", [], NOW).certificate)
     assert certificate.not_valid_before_utc == NOW - timedelta(hours=1)
+
+
+def test_an_authority_with_an_rsa_key_signs_too():
+    """As kubeadm makes them."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    certificate = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=3650))
+    certificate = certificate.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    signed = certificate.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    encoding = serialization.PrivateFormat.TraditionalOpenSSL
+    pem = key.private_bytes(serialization.Encoding.PEM, encoding, serialization.NoEncryption())
+    authority = pki.KeyPair(signed, pem)
+    assert pki.usable(pki.issue_client(authority, "alice", [], NOW), NOW, ca=authority)
 
 
 def test_a_certificate_never_outlives_its_authority():

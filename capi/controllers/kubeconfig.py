@@ -1,4 +1,6 @@
-"""The Secrets of a hosted control plane: its authority and the administrator's kubeconfig.
+"""The Secrets that give access to a workload cluster: its authority and the administrator's kubeconfig.
+
+Made by a hosted control plane, or by a Cluster that has no control plane object.
 
 Upstream: util/secret, util/kubeconfig.
 """
@@ -10,13 +12,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from capi.api.builtin import Secret
-from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core import labels, secrets
 from capi.api.core.v1beta2 import APIEndpoint
 from capi.client import pki
 from capi.client.pki import KeyPair
+from capi.controllers import owners
 from capi.kube import yaml
 from capi.kube.errors import CapiError
+from capi.kube.objects import Resource, to_wire
 from capi.kube.types import Object
 from capi.runtime.plan import Create, Target
 
@@ -49,16 +52,14 @@ def authority_of(secret: Secret) -> KeyPair:
     return pair
 
 
-def new_authority(owner: DevControlPlane, cluster: str, now: datetime) -> Create:
+def new_authority(owner: Resource, cluster: str, now: datetime) -> Create:
     """Secret `<cluster>-ca` with a new authority; an existing one is never overwritten."""
     pair = pki.new_ca(f"{cluster}-ca", now)
     data = {secrets.CERTIFICATE_KEY: pair.certificate, secrets.PRIVATE_KEY_KEY: pair.key}
     return Create(_target(owner, secrets.ca(cluster)), _body(owner, cluster, data))
 
 
-def new_kubeconfig(
-    owner: DevControlPlane, cluster: str, endpoint: APIEndpoint, authority: KeyPair, now: datetime
-) -> Create:
+def new_kubeconfig(owner: Resource, cluster: str, endpoint: APIEndpoint, authority: KeyPair, now: datetime) -> Create:
     """Secret `<cluster>-kubeconfig` for the cluster's administrator."""
     client = pki.issue_client(authority, USER, GROUPS, now)
     server = f"https://{endpoint}"
@@ -81,9 +82,7 @@ def access_of(secret: Secret) -> Access | None:
         return None
 
 
-def needed(
-    owner: DevControlPlane, secret: Secret | None, access: Access | None, authority: KeyPair, now: datetime
-) -> bool:
+def needed(owner: Resource, secret: Secret | None, access: Access | None, authority: KeyPair, now: datetime) -> bool:
     """Whether the kubeconfig must be written: there is none, or ours trusts another authority, or soon ends.
 
     A Secret that somebody else made, and an edited server address, are left alone.
@@ -100,24 +99,17 @@ def renewal(access: Access, now: datetime) -> timedelta:
     return max(timedelta(), pki.not_after(access.client) - pki.RENEW_BEFORE - now)
 
 
-def is_owned(secret: Secret, owner: DevControlPlane) -> bool:
-    """Made here, for this control plane."""
+def is_owned(secret: Secret, owner: Resource) -> bool:
+    """Made here, for this owner."""
     return any(ref.uid == owner.metadata.uid for ref in secret.metadata.owner_references)
 
 
-def _target(owner: DevControlPlane, name: str) -> Target:
+def _target(owner: Resource, name: str) -> Target:
     return Target(Secret.resource, owner.namespace, name)
 
 
-def _body(owner: DevControlPlane, cluster: str, data: dict[str, bytes]) -> Object:
-    reference = {
-        "apiVersion": owner.resource.api_version,
-        "kind": owner.resource.kind,
-        "name": owner.name,
-        "uid": owner.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+def _body(owner: Resource, cluster: str, data: dict[str, bytes]) -> Object:
+    reference = to_wire(owners.reference(owner, controller=True))
     return {
         "metadata": {"labels": {labels.CLUSTER_NAME: cluster}, "ownerReferences": [reference]},
         "type": secrets.TYPE,
