@@ -40,6 +40,25 @@ async def test_pools_go_before_the_control_plane_before_the_infrastructure_and_t
             assert order[-2:] == ["DevMachinePool", "MachinePool"], "Machines first, then the pool's infrastructure"
 
 
+async def test_a_cluster_that_names_what_another_owns_says_so_and_its_end_harms_nothing() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=1)
+        before = {o.metadata.uid: o.metadata.owner_references for kind in FAMILY for o in await w.client.list(kind)}
+        [thief, _, _] = manifests.cluster("thief")
+        for field in ("infrastructureRef", "controlPlaneRef"):
+            thief["spec"][field]["name"] = "quickstart"
+        await w.apply(thief)
+        await w.advance(seconds=30)
+        conditions = (await w.client.get(Cluster, "thief", "default")).status.conditions
+        for type_ in ("InfrastructureReady", "ControlPlaneAvailable"):
+            told = get(conditions, type_)
+            assert told is not None and "belongs to Cluster quickstart" in told.message
+        await w.client.delete(Cluster, "thief", "default")
+        await w.advance(minutes=1)
+        after = {o.metadata.uid: o.metadata.owner_references for kind in FAMILY for o in await w.client.list(kind)}
+        assert after == before
+
+
 async def test_a_machine_goes_after_its_infrastructure_and_its_node() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=2)

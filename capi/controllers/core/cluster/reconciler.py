@@ -12,12 +12,12 @@ from typing import ClassVar
 from capi import contract
 from capi.api.core import finalizers, labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.controllers import pause
+from capi.controllers import owners, pause
 from capi.controllers.core import indexes
 from capi.controllers.core.cluster.access import observe_access
 from capi.controllers.core.cluster.plan import MANAGER, plan
 from capi.controllers.core.cluster.scope import Scope
-from capi.controllers.core.objects import look_up, value_of
+from capi.controllers.core.objects import Found, look_up, value_of
 from capi.kube.objects import Unstructured
 from capi.kube.types import Key
 from capi.runtime.plan import ClusterKey, Plan
@@ -67,10 +67,12 @@ async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None,
     """Read the caches, and the Secrets of a Cluster without a control plane object. O(pools + Machines outside pools), at the end O(Machines)."""
     value = indexes.cluster_value(cluster.namespace, cluster.name)
     unpooled = reader.index(Machine, "unpooledOf", value)
+    infra = await look_up(reader, cluster.spec.infrastructure_ref, cluster.namespace, contract.INFRA_CLUSTER)
+    plane = await look_up(reader, cluster.spec.control_plane_ref, cluster.namespace, contract.CONTROL_PLANE)
     return Scope(
         cluster=cluster,
-        infra=await look_up(reader, cluster.spec.infrastructure_ref, cluster.namespace, contract.INFRA_CLUSTER),
-        control_plane=await look_up(reader, cluster.spec.control_plane_ref, cluster.namespace, contract.CONTROL_PLANE),
+        infra=unless_another_cluster_s(infra, cluster),
+        control_plane=unless_another_cluster_s(plane, cluster),
         pools=reader.index(MachinePool, "cluster", value),
         unpooled=unpooled,
         pool_machines=len(reader.index(Machine, "cluster", value)) - len(unpooled) if cluster.deleting else 0,
@@ -78,6 +80,21 @@ async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None,
         lost_since=lost_since,
         access=await observe_access(cluster, reader, now),
     )
+
+
+def unless_another_cluster_s(found: Found, cluster: Cluster) -> Found:
+    """The same, but an object that another Cluster owned first is an error: it is neither used nor deleted."""
+    obj = found.present
+    refs = obj.metadata.owner_references if obj is not None else ()
+    first = next(
+        (ref for ref in refs if (ref.group, ref.kind) == (cluster.resource.group, cluster.resource.kind)), None
+    )
+    if first is None or first.uid == cluster.metadata.uid or owners.is_outlived(first, cluster):
+        return found
+    message = (
+        f"{found} belongs to Cluster {first.name}, so Cluster {cluster.name} cannot use it; refer to another object"
+    )
+    return Found(found.ref, error=owners.Foreign(message))
 
 
 def _of_pool(pool: MachinePool, reader: Reader) -> Iterable[Key]:
