@@ -23,6 +23,7 @@ import msgspec
 import yaml
 
 from capi.api.controlplane.v1beta2 import DevControlPlane
+from capi.api.core import v1beta1 as old
 from capi.api.core import v1beta2 as core
 from capi.api.infra import v1beta2 as infra
 from capi.api.schema import CONDITION_REASON, CONDITION_TYPE, Cel, Column, Crd, Rule
@@ -46,6 +47,10 @@ KINDS: tuple[type[Resource], ...] = (
     infra.DevMachinePool,
     infra.DevMachineTemplate,
 )
+OLDER: tuple[type[Resource], ...] = (
+    old.Cluster, old.Machine, old.MachineDeployment, old.MachineDrainRule, old.MachineHealthCheck, old.MachinePool, old.MachineSet,
+)  # fmt: skip
+"""The same kinds in versions that are still served, but deprecated."""
 Schema = dict[str, Any]
 
 # The bounds of metav1.Condition, which lives below the API types and knows no schema.
@@ -191,14 +196,13 @@ def column_entry(column: Column) -> Schema:
     return {k: v for k, v in entry.items() if v}
 
 
-def definition(kind: type[Resource]) -> Schema:
-    """The CRD of one kind."""
+def version_of(kind: type[Resource], *, storage: bool = False) -> Schema:
+    """One version of a CRD."""
     crd: Crd = kind.crd  # type: ignore[attr-defined]
-    resource = kind.resource
     version: Schema = {
-        "name": resource.version,
+        "name": kind.resource.version,
         "served": True,
-        "storage": True,
+        "storage": storage,
         "additionalPrinterColumns": [column_entry(column) for column in crd.columns],
         "schema": {"openAPIV3Schema": root_schema(kind, crd)},
     }
@@ -206,8 +210,15 @@ def definition(kind: type[Resource]) -> Schema:
     if crd.scale:
         scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
         subresources["scale"] = scale | ({"labelSelectorPath": crd.scale_selector} if crd.scale_selector else {})
-    if subresources:
-        version["subresources"] = subresources
+    return version | ({"subresources": subresources} if subresources else {})
+
+
+def definition(kind: type[Resource]) -> Schema:
+    """The CRD of one kind."""
+    crd: Crd = kind.crd  # type: ignore[attr-defined]
+    resource = kind.resource
+    older = [old for old in OLDER if old.resource.group_kind == resource.group_kind]
+    versions = [*({**version_of(old), "deprecated": True} for old in older), version_of(kind, storage=True)]
     names: Schema = {
         "categories": ["cluster-api"],
         "kind": resource.kind,
@@ -227,7 +238,7 @@ def definition(kind: type[Resource]) -> Schema:
             "group": resource.group,
             "names": {k: v for k, v in names.items() if v},
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [version],
+            "versions": versions,
         },
     }
 

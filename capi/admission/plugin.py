@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from capi.admission.convert import HUB, ApiVersions, by_group, convert, converts
 from capi.admission.kinds import KINDS
 from capi.kube.errors import Cause, Forbidden
 from capi.kube.types import Object
@@ -9,7 +10,13 @@ from capi.server.registry.interface import ResourceInfo, WriteOptions
 
 
 class ClusterApiAdmission:
-    """Implements `server.registry.admission.Admission` for the kinds of this project; others pass."""
+    """Implements `server.registry.admission.Admission` for the kinds of this project; others pass.
+
+    Rules are those of v1beta2: objects of an older version are converted for them.
+    """
+
+    def __init__(self, versions: ApiVersions = by_group) -> None:
+        self._versions = versions
 
     def default(self, info: ResourceInfo, obj: Object, old: Object | None, options: WriteOptions) -> Object:
         """The object with defaults filled in. Raises Forbidden for the creation of a kind nothing acts on."""
@@ -18,7 +25,11 @@ class ClusterApiAdmission:
             return obj
         if rules.refused and old is None:
             raise _refusal(info, obj, rules.refused)
-        return rules.default(obj, old)
+        if not self._is_old(info):
+            return rules.default(obj, old)
+        hub = self._hub(obj)
+        filled = rules.default(hub, self._hub(old) if old is not None else None)
+        return obj if filled is hub else convert(filled, info.type.api_version, self._versions)
 
     def validate(
         self, info: ResourceInfo, obj: Object, old: Object | None, options: WriteOptions
@@ -27,7 +38,16 @@ class ClusterApiAdmission:
         rules = KINDS.get(info.type.group_kind)
         if rules is None or (obj.get("metadata") or {}).get("deletionTimestamp"):
             return (), ()
+        if self._is_old(info):
+            obj, old = self._hub(obj), self._hub(old) if old is not None else None
         return rules.validate(obj, old), ()
+
+    def _is_old(self, info: ResourceInfo) -> bool:
+        return converts(info.type.group_kind) and info.type.api_version != HUB
+
+    def _hub(self, obj: Object) -> Object:
+        """As the rules know it."""
+        return convert(obj, HUB, self._versions)
 
 
 def _refusal(info: ResourceInfo, obj: Object, why: str) -> Forbidden:

@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from capi.api.core import labels
+from capi.api.core.contracts import CONTRACTS, plural, version_rank
 from capi.api.core.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool
 from capi.app.tree import Node, Options, Ref, Seen, build, wanted
 from capi.client.client import Client
 from capi.kube.errors import ApiError, NotFound, TransportError
 from capi.kube.objects import Resource
 from capi.kube.types import GroupKind, Object, ResourceType
-from capi.runtime.externals import CONTRACTS, CrdMetadata, plural, version_rank
+from capi.runtime.externals import CrdMetadata
 
 __all__ = ["Node", "Options", "cluster", "follow"]
 

@@ -38,7 +38,7 @@ async def manager(settings: ManagerSettings, progress: Progress) -> int:
         start = await stack.enter_async_context(background())
         if settings.webhooks is not None:
             await _ensure_namespace(client, settings.webhooks.namespace)
-            hooks = await stack.enter_async_context(serving(client, clock, settings.webhooks, progress, None))
+            hooks = await stack.enter_async_context(serving(client, clock, settings.webhooks, progress))
             start(hooks.run(), "webhooks")
         if settings.data_dir is not None:
             DataDir(settings.data_dir).prepare()
@@ -72,7 +72,7 @@ async def webhook(settings: WebhookSettings, config: ClusterConfig, progress: Pr
         client = Client(transport)
         await _ensure_namespace(client, settings.namespace)
         start = await stack.enter_async_context(background())
-        hooks = await stack.enter_async_context(serving(client, SystemClock(), settings, progress, None))
+        hooks = await stack.enter_async_context(serving(client, SystemClock(), settings, progress))
         start(hooks.run(), "webhooks")
         await stopped.wait()
     return 0

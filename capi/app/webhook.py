@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from capi.admission import review
+from capi.admission.convert import convert_review
 from capi.admission.review import Review
 from capi.admission.webhooks import CONVERT_PATH, WEBHOOKS, Endpoint, configurations, conversion, path_of
 from capi.aio.clock import Clock
@@ -21,6 +22,7 @@ from capi.api.core import labels
 from capi.app import webhook_certificates as certificates
 from capi.app.progress import Progress
 from capi.app.settings import WebhookSettings
+from capi.app.webhook_versions import ReferencedVersions
 from capi.client.client import Client
 from capi.kube.errors import ApiError, BadRequest, CapiError, NotFound
 from capi.kube.messages import Answer, Request, Response
@@ -45,8 +47,9 @@ _CRD = ResourceType(_CRD_GROUP, "v1", "CustomResourceDefinition", "customresourc
 class WebhookHandler:
     """POST of a review to its path; GET /healthz."""
 
-    def __init__(self, convert: Review | None) -> None:
-        self._reviews: dict[str, Review] = {CONVERT_PATH: convert} if convert is not None else {}
+    def __init__(self, versions: ReferencedVersions) -> None:
+        self._versions = versions
+        self._reviews: dict[str, Review] = {}
         for hook in WEBHOOKS:
             self._reviews[path_of("mutate", hook)] = review.mutate
             self._reviews[path_of("validate", hook)] = review.validate
@@ -55,12 +58,20 @@ class WebhookHandler:
         if request.path in ("/healthz", "/readyz"):
             return Response(200, b"ok", (("Content-Type", "text/plain"),))
         answer = self._reviews.get(request.path)
-        if answer is None or request.method != "POST":
+        if request.method != "POST" or (answer is None and request.path != CONVERT_PATH):
             return Response(404, b'{"error":"no such webhook"}')
         try:
-            return Response(200, orjson.dumps(answer(_parsed(request.body))))
+            body = _parsed(request.body)
+            found = answer(body) if answer is not None else await self._convert(body)
         except ApiError as error:
             return Response(error.status_code, orjson.dumps(error.status))
+        return Response(200, orjson.dumps(found))
+
+    async def _convert(self, body: Object) -> Object:
+        asked = body.get("request")
+        if isinstance(asked, dict):
+            await self._versions.load(asked.get("objects") or ())
+        return convert_review(body, self._versions)
 
 
 def _parsed(body: bytes) -> Object:
@@ -76,11 +87,11 @@ def _parsed(body: bytes) -> Object:
 class WebhookServer:
     """Serves, and keeps certificate and registrations right until it is closed."""
 
-    def __init__(self, client: Client, clock: Clock, settings: WebhookSettings, convert: Review | None) -> None:
+    def __init__(self, client: Client, clock: Clock, settings: WebhookSettings) -> None:
         self._client = client
         self._clock = clock
         self._settings = settings
-        self._handler = WebhookHandler(convert)
+        self._handler = WebhookHandler(ReferencedVersions(client, clock))
         self._context: ssl.SSLContext | None = None
         self.listener: Listener | None = None
 
@@ -174,10 +185,10 @@ class WebhookServer:
 
 @asynccontextmanager
 async def serving(
-    client: Client, clock: Clock, settings: WebhookSettings, progress: Progress, convert: Review | None
+    client: Client, clock: Clock, settings: WebhookSettings, progress: Progress
 ) -> AsyncIterator[WebhookServer]:
     """A webhook server that runs as long as the block. Raises ListenError, ApiError, TransportError."""
-    server = WebhookServer(client, clock, settings, convert)
+    server = WebhookServer(client, clock, settings)
     await server.start(progress)
     try:
         yield server

@@ -6,20 +6,17 @@ Upstream: internal/contract/version.go; docs book, "Version migration" and provi
 """
 
 import asyncio
-import re
 from typing import ClassVar
 
+from capi.api.core.contracts import CONTRACTS, contract_version, plural
 from capi.kube.errors import ContractError, TransportError, UnknownKind
 from capi.kube.objects import Resource
 from capi.kube.types import GroupKind, Key, ResourceType
 from capi.runtime.informer import Informer
 from capi.runtime.informers import Informers
 
-CONTRACTS = ("v1beta2", "v1beta1")
-"""Contract versions core understands, best first; also the names of the CRD labels after `cluster.x-k8s.io/`."""
 SYNC_TIMEOUT = 15.0
 """Seconds the first read of a kind waits for its cache."""
-_VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 
 
 class CrdMetadata(Resource):
@@ -28,25 +25,6 @@ class CrdMetadata(Resource):
     resource: ClassVar[ResourceType] = ResourceType(
         "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
     )
-
-
-def plural(kind: str) -> str:
-    """The plural that provider CRDs have by contract: the English one of the lower-case kind."""
-    word = kind.lower()
-    if word.endswith(("s", "x", "z", "ch", "sh")):
-        return word + "es"
-    if word.endswith("y") and word[-2:-1] not in "aeiou":
-        return word[:-1] + "ies"
-    return word + "s"
-
-
-def version_rank(version: str) -> tuple[int, int, int, str]:
-    """Order of Kubernetes versions: v2 > v1 > v2beta1 > v1beta2 > v1alpha1 > anything else."""
-    match = _VERSION.match(version)
-    if match is None:
-        return 0, 0, 0, version
-    stability = {None: 3, "beta": 2, "alpha": 1}[match[2]]
-    return stability, int(match[1]), int(match[3] or 0), version
 
 
 class ExternalKinds:
@@ -73,11 +51,9 @@ class ExternalKinds:
             raise UnknownKind(
                 f"there is no CustomResourceDefinition {name}.{kind.group} for kind {kind}; install its provider"
             )
-        for contract in CONTRACTS:
-            versions = crd.metadata.labels.get(f"cluster.x-k8s.io/{contract}", "")
-            if versions:
-                best = max(versions.split("_"), key=version_rank)
-                return ResourceType(kind.group, best, kind.kind, name)
+        best = contract_version(crd.metadata.labels)
+        if best:
+            return ResourceType(kind.group, best, kind.kind, name)
         wanted = " or ".join(f"cluster.x-k8s.io/{contract}" for contract in CONTRACTS)
         raise ContractError(
             f"CustomResourceDefinition {crd.name} has no label {wanted}: its provider does not follow the contract"

@@ -19,7 +19,9 @@ from capi.server.http.listener import serve
 from capi.server.http.tls import server_context
 from capi.server.registry.registry import ApiRegistry
 from capi.server.store.memory import MemoryStore
+from tests import real_apiserver
 from tests.conformance.site import Api, Site
+from tests.e2e.process import Kubectl, capi, running_up, running_webhook
 
 
 class Embedded:
@@ -101,3 +103,33 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def api(site: Site) -> Api:
     return site.api
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def capi_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A server with the kinds of Cluster API: ours, or a real one of this module's own, which asks `capi webhook`. (With its
+    webhooks gone others could not write to it any more.)"""
+    folder = tmp_path_factory.mktemp("capi")
+    with contextlib.ExitStack() as stack:
+        if request.param == "embedded":
+            stack.enter_context(running_up(folder / "data", "--no-controllers"))
+            kubeconfig = folder / "data" / "kubeconfig"
+        else:
+            kubeconfig = stack.enter_context(_asking(folder, request.getfixturevalue("kubectl")))
+        yield real(kubeconfig, folder).api
+
+
+@contextlib.contextmanager
+def _asking(folder: Path, kubectl: str) -> Iterator[Path]:
+    """A kube-apiserver with the CRDs, which asks `capi webhook`."""
+    assets = real_apiserver.assets()
+    if assets is None:
+        pytest.skip("no real kube-apiserver: set KUBEBUILDER_ASSETS or run `make envtest`")
+    with real_apiserver.running(assets, folder / "real") as kubeconfig:
+        k = Kubectl(kubectl, kubeconfig)
+        k.run("apply", "--server-side", "-f", "-", stdin=capi("manifests", "--only", "crds").stdout)
+        k.run(
+            "wait", "--for=condition=Established", "crd", "-l", "cluster.x-k8s.io/provider=cluster-api", "--timeout=30s"
+        )
+        with running_webhook(kubeconfig, folder / "webhook.log"):
+            yield kubeconfig

@@ -3,20 +3,15 @@
 The real server is one of this module's own: its webhooks end with it, and others could not write any more.
 """
 
-import contextlib
 import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import real_apiserver
-from tests.conformance.conftest import real
 from tests.conformance.site import Api
-from tests.e2e.process import Kubectl, capi, running_up, running_webhook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -27,32 +22,9 @@ MAX = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 INFRA = "infrastructure.cluster.x-k8s.io"
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
-def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    folder = tmp_path_factory.mktemp("rules")
-    with contextlib.ExitStack() as stack:
-        if request.param == "embedded":
-            stack.enter_context(running_up(folder / "data", "--no-controllers"))
-            kubeconfig = folder / "data" / "kubeconfig"
-        else:
-            kubeconfig = stack.enter_context(_real(folder, request.getfixturevalue("kubectl")))
-        yield real(kubeconfig, folder).api
-
-
-@contextlib.contextmanager
-def _real(folder: Path, kubectl: str) -> Iterator[Path]:
-    """A kube-apiserver with the CRDs, which asks `capi webhook`."""
-    assets = real_apiserver.assets()
-    if assets is None:
-        pytest.skip("no real kube-apiserver: set KUBEBUILDER_ASSETS or run `make envtest`")
-    with real_apiserver.running(assets, folder / "real") as kubeconfig:
-        k = Kubectl(kubectl, kubeconfig)
-        k.run("apply", "--server-side", "-f", "-", stdin=capi("manifests", "--only", "crds").stdout)
-        k.run(
-            "wait", "--for=condition=Established", "crd", "-l", "cluster.x-k8s.io/provider=cluster-api", "--timeout=30s"
-        )
-        with running_webhook(kubeconfig, folder / "webhook.log"):
-            yield kubeconfig
+@pytest.fixture(scope="module")
+def api(capi_server: Api) -> Api:
+    return capi_server
 
 
 @dataclass(frozen=True)
@@ -259,7 +231,7 @@ def calls(api: Api, kind: str) -> int:
     return sum(map(int, counted))
 
 
-@pytest.mark.parametrize("api", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+@pytest.mark.parametrize("capi_server", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 def test_a_write_of_a_complete_machine_costs_no_call(api: Api, names: list[tuple[str, str]]) -> None:
     names += [("machines", "m"), ("machines", "n")]
     complete = machine({"dataSecretName": ""}, labels={"cluster.x-k8s.io/cluster-name": "c", POOL_LABEL: "p"})

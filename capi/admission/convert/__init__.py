@@ -2,6 +2,6 @@
 
 from capi.admission.convert.kinds import HUB, OLD, convert, converts
 from capi.admission.convert.review import convert_review
-from capi.admission.convert.values import ApiVersions
+from capi.admission.convert.values import ApiVersions, by_group
 
-__all__ = ["HUB", "OLD", "ApiVersions", "convert", "convert_review", "converts"]
+__all__ = ["HUB", "OLD", "ApiVersions", "by_group", "convert", "convert_review", "converts"]

@@ -12,6 +12,14 @@ from capi.kube.types import GroupKind, Object
 
 ApiVersions: TypeAlias = Callable[[GroupKind], str]
 """The apiVersion by which objects of a kind are referred to, by the contract labels of its CRD."""
+FALLBACK = "v1beta1"
+
+
+def by_group(kind: GroupKind) -> str:
+    """For kinds whose CRD nobody looks up: only the group of an apiVersion means anything on the way back."""
+    return f"{kind.group}/{FALLBACK}" if kind.group else "v1"
+
+
 _INT32 = 2**31 - 1
 
 

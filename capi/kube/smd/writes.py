@@ -1,12 +1,14 @@
 """Server-side apply, and the book-keeping of every other write.
 
 Source: structured-merge-diff merge/update.go; k8s.io/apimachinery/pkg/util/managedfields (the chain of managers).
-Differs: entries of other API versions are read by the given schema instead of converting the object to their version.
+Differs: without a conversion (`views`), entries of other API versions are read by the given schema; with one, an apply that
+drops a field which another version's manager owns drops none of its fields.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeAlias
 
 import capi.kube.smd.fields as fields
 import capi.kube.smd.last_applied as last_applied
@@ -23,6 +25,12 @@ from capi.kube.smd.schema import Schema
 from capi.kube.types import Json, Object
 
 KUBECTL = "kubectl"
+Views: TypeAlias = Callable[[str], tuple[Callable[[Object], Object], Schema] | None]
+"""By apiVersion: how an object is seen in it, and its schema; None where it looks the same."""
+
+
+def same(api_version: str) -> None:
+    """All versions look the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,7 @@ class _Write:
     time: str
     force: bool = True
     known: Collection[str] | None = None
+    views: Views = same
 
 
 def apply(  # noqa: PLR0913 - all of them are the request's
@@ -69,6 +78,7 @@ def apply(  # noqa: PLR0913 - all of them are the request's
     now: datetime,
     reset: Reset | FieldSet = NO_RESET,
     versions: Collection[str] | None = None,
+    views: Views = same,
 ) -> Object:
     """`live` with `config` applied by `manager`, managedFields included; `live` itself if nothing changes.
 
@@ -79,7 +89,7 @@ def apply(  # noqa: PLR0913 - all of them are the request's
     if (config.get("metadata") or {}).get("managedFields") is not None:
         raise BadRequest("metadata.managedFields must be nil")
     write = _Write(
-        schema, managed.applier(manager, subresource), api_version, _reset(reset), times.format(now), force, versions
+        schema, managed.applier(manager, subresource), api_version, _reset(reset), times.format(now), force, versions, views
     )  # fmt: skip
     try:
         owned = typed.config_set(config, schema.root)
@@ -120,7 +130,9 @@ def _applied(live: Object, config: Object, owned: FieldSet, entries: Managed, wr
     others = {m: e for m, e in entries.items() if m != write.manager}
     drops = last is not None and kept is not last.fields and bool(fields.difference(last.fields, owned))
     new = _pruned(merged, last.fields, owned, others, schema) if drops and last is not None else merged
-    after = _others(others, compare(live, new, schema.root), write)
+    if new is not merged and _takes(merged, new, others, write):
+        new, drops = merged, False
+    after = _others(others, compare(live, new, schema.root), live, new, write)
     if drops and last is not None:
         new = without_emptied(new, merged, last.fields)
     if kept:
@@ -143,17 +155,43 @@ def _own_entry(last: Entry | None, owned: FieldSet, write: _Write, *, changed: b
     return Entry(write.manager, write.api_version, owned, time)
 
 
-def _others(entries: Managed, changes: Comparison, write: _Write) -> Managed:
-    """The other managers' entries once `changes` are made. Raises ApplyConflict unless forced."""
-    if changes.empty:
+def _takes(merged: Object, pruned: Object, others: Managed, write: _Write) -> bool:
+    """Whether pruning removes a field that a manager of another version owns."""
+    for entry in others.values():
+        view = _view(entry, write)
+        if view is not None:
+            convert, schema = view
+            gone = compare(_bare(convert(merged)), _bare(convert(pruned)), schema.root).removed
+            if fields.intersection(entry.fields, gone):
+                return True
+    return False
+
+
+def _view(entry: Entry, write: _Write) -> tuple[Callable[[Object], Object], Schema] | None:
+    return None if entry.api_version == write.api_version else write.views(entry.api_version)
+
+
+def _seen(changes: Comparison, old: Object | None, new: Object, entry: Entry, write: _Write) -> Comparison:
+    """The changes in the version of an entry."""
+    view = _view(entry, write)
+    if view is None:
+        return changes
+    convert, schema = view
+    return _changes(convert(old) if old is not None else None, convert(new), schema)
+
+
+def _others(entries: Managed, same: Comparison, old: Object | None, new: Object, write: _Write) -> Managed:
+    """The other managers' entries once `old` has become `new`. Raises ApplyConflict unless forced."""
+    if same.empty:
         return {m: e for m, e in entries.items() if _known(e, write)}
-    taken = write.reset.filter(fields.union(changes.modified, changes.added))
-    removed = write.reset.filter(changes.removed)
     conflicts: dict[Manager, FieldSet] = {}
     result: Managed = {}
     for manager, entry in entries.items():
         if not _known(entry, write):
             continue
+        changes = _seen(same, old, new, entry, write)
+        taken = write.reset.filter(fields.union(changes.modified, changes.added))
+        removed = write.reset.filter(changes.removed)
         if conflict := fields.intersection(entry.fields, taken):
             conflicts[manager] = conflict
         left = fields.difference(fields.difference(entry.fields, taken), removed)
@@ -187,6 +225,7 @@ def update(  # noqa: PLR0913 - all of them are the request's
     reset: Reset | FieldSet = NO_RESET,
     empty_resets: bool = False,
     versions: Collection[str] | None = None,
+    views: Views = same,
 ) -> Object:
     """`new` with managedFields as they are after `manager` has changed `old` into it (any write but apply).
 
@@ -194,7 +233,7 @@ def update(  # noqa: PLR0913 - all of them are the request's
     them (and `[]` too if `empty_resets`: built-in kinds); a valid list replaces them; in subresources they are ignored.
     """
     write = _Write(
-        schema, managed.updater(manager, api_version, subresource), api_version, _reset(reset), times.format(now), True, versions
+        schema, managed.updater(manager, api_version, subresource), api_version, _reset(reset), times.format(now), True, versions, views
     )  # fmt: skip
     sent = (new.get("metadata") or {}).get("managedFields")
     entries = _requested(old, sent, bool(subresource), empty_resets)
@@ -202,7 +241,7 @@ def update(  # noqa: PLR0913 - all of them are the request's
         return managed.attach(new, {}, sent)
     entries = managed.settle(entries, schema)
     changes = _changes(old, new, schema)
-    after = _others(entries, changes, write)
+    after = _others(entries, changes, old, new, write)
     own = managed.stripped(write.reset.filter(fields.union(changes.modified, changes.added)))
     if own:
         before = entries.get(write.manager)

@@ -12,7 +12,7 @@ from capi.aio.clock import Clock
 from capi.kube.types import Key, Object, ResourceType
 from capi.server.registry import crd
 from capi.server.registry.builtin.rules import KindRules, drop_status, keep_status
-from capi.server.registry.interface import ResourceInfo
+from capi.server.registry.interface import Converter, ResourceInfo
 from capi.server.registry.served import Catalog, Family, Served
 from capi.server.store.interface import Store, StoreEvent
 
@@ -23,9 +23,17 @@ _PENDING = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in
 class Definitions:
     """Keeps the catalogue in step with the stored definitions."""
 
-    def __init__(self, store: Store, catalog: Catalog, clock: Clock, on_change: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        clock: Clock,
+        on_change: Callable[[str], None],
+        converter: Converter | None = None,
+    ) -> None:
         """`on_change(table)` is called when a resource changed or is no longer served."""
         self._store, self._catalog, self._clock, self._on_change = store, catalog, clock, on_change
+        self._converter = converter
         self._seen: dict[str, Object] = {}
         """Definitions that are being served, by name."""
 
@@ -78,7 +86,9 @@ class Definitions:
         known = frozenset(
             f"{definition['spec']['group']}/{version['name']}" for version in definition["spec"]["versions"]
         )
-        versions = [_version(info, conversion, known) for info in infos]
+        kind, converter = infos[0].type.group_kind, self._converter
+        convert = converter.convert if converter is not None and converter.converts(kind) else None
+        versions = [_version(info, conversion, convert, known) for info in infos]
         self._catalog.replace(Family(versions, owner=name, terminating=terminating))
         if before is not None:
             self._on_change(versions[0].table)
@@ -130,7 +140,9 @@ def _served_parts(definition: Object) -> tuple[object, ...]:
     )
 
 
-def _version(info: ResourceInfo, conversion: str, known: frozenset[str]) -> Served:
+def _version(
+    info: ResourceInfo, conversion: str, convert: Callable[[Object, str], Object] | None, known: frozenset[str]
+) -> Served:
     if "status" in info.subresources:
         rules = KindRules(
             info=info,
@@ -143,4 +155,4 @@ def _version(info: ResourceInfo, conversion: str, known: frozenset[str]) -> Serv
         rules = KindRules(info=info, generation=True, unconditional_update=False)
     kind = info.type
     storage = ResourceType(kind.group, info.storage_version, kind.kind, kind.plural, kind.namespaced)
-    return Served(rules, storage, conversion=conversion, known_versions=known)
+    return Served(rules, storage, conversion=conversion, convert=convert, known_versions=known)

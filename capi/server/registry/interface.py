@@ -72,6 +72,18 @@ class ResourceInfo:
     """Set iff "scale" is among the subresources."""
 
 
+class Converter(Protocol):
+    """Conversion between the versions of custom resources in this process, whatever their definitions say of it."""
+
+    def converts(self, kind: GroupKind) -> bool:
+        """Whether it knows the kind."""
+        ...
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        """`obj` in another version of its kind; `apiVersion` comes first, then `kind`. Raises ApiError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Options common to create, update and patch, already parsed and checked for form."""

@@ -27,6 +27,7 @@ def updated(target: Target, old: Object | None, new: Object, now: datetime) -> O
         reset=_reset(served, target.subresource),
         empty_resets=not served.custom,
         versions=served.known_versions,
+        views=served.in_version,
     )
 
 
@@ -44,6 +45,7 @@ def applied(target: Target, live: Object | None, config: Object, now: datetime) 
         now=now,
         reset=_reset(served, target.subresource),
         versions=served.known_versions,
+        views=served.in_version,
     )
 
 

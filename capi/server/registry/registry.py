@@ -17,6 +17,7 @@ from capi.server.registry.definitions import Definitions
 from capi.server.registry.deletes import Deleter
 from capi.server.registry.gc import GarbageCollector
 from capi.server.registry.interface import (
+    Converter,
     DeleteOptions,
     Listing,
     ListOptions,
@@ -39,11 +40,13 @@ from capi.server.store.interface import Store
 class ApiRegistry:
     """Implements `interface.Registry`. `start`, keep `run` running, finally `close` (which closes the store too)."""
 
-    def __init__(self, store: Store, *, clock: Clock, admission: Sequence[Admission] = ()) -> None:
+    def __init__(
+        self, store: Store, *, clock: Clock, admission: Sequence[Admission] = (), converter: Converter | None = None
+    ) -> None:
         self._store, self._clock = store, clock
         self._catalog = Catalog(table.kinds())
         self._hub = WatchHub(store)
-        self._definitions = Definitions(store, self._catalog, clock, self._hub.close)
+        self._definitions = Definitions(store, self._catalog, clock, self._hub.close, converter)
         self._reader = Reader(store)
         self._writer = Writer(store, self._catalog, self._definitions, admission, clock)
         self._deleter = Deleter(store, self._definitions, clock)

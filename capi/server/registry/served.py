@@ -27,6 +27,7 @@ class Served:
         storage: ResourceType,
         *,
         conversion: str = "None",
+        convert: Callable[[Object, str], Object] | None = None,
         known_versions: Collection[str] | None = None,
     ) -> None:
         self.info: ResourceInfo = rules.info
@@ -34,6 +35,10 @@ class Served:
         self.rules = rules
         self.storage = storage
         self.conversion = conversion
+        self.convert = convert
+        """Conversion in this process; None: as `conversion` says."""
+        self.family: Family | None = None
+        """All versions of this resource, this one among them."""
         self.known_versions = known_versions
         """API versions whose managedFields entries are kept; None = all."""
         self.table: str = storage.qualified_plural
@@ -60,7 +65,7 @@ class Served:
         if entry.encoded.startswith(self.prefix):
             return entry.encoded
         stored = entry.object
-        if self.rules.view_of is not None:
+        if self.rules.view_of is not None or self.convert is not None:
             return orjson.dumps(self.from_storage(stored))
         self._refuse_webhook(str(stored["apiVersion"]))
         return self.prefix + entry.encoded[len(_prefix_of(stored["apiVersion"], stored["kind"])) :]
@@ -69,6 +74,8 @@ class Served:
         """A stored object in this version."""
         if stored["apiVersion"] == self.type.api_version and self.rules.view_of is None:
             return stored
+        if self.convert is not None:
+            return self.convert(stored, self.type.api_version)
         self._refuse_webhook(str(stored["apiVersion"]))
         return {**self.rules.from_storage(stored), "apiVersion": self.type.api_version, "kind": self.type.kind}
 
@@ -76,10 +83,22 @@ class Served:
         """An object of this version as it is stored; `apiVersion` and `kind` come first."""
         if self.rules.view_of is not None:
             obj = self.rules.to_storage(obj)
+        elif self.type.version != self.storage.version and self.convert is not None:
+            obj = self.convert(obj, self.storage.api_version)
         elif self.type.version != self.storage.version:
             self._refuse_webhook(self.type.api_version)
         rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
         return {"apiVersion": self.storage.api_version, "kind": self.storage.kind, **rest}
+
+    def in_version(self, api_version: str) -> "tuple[Callable[[Object], Object], smd.Schema] | None":
+        """How an object of this version is seen in another one that is converted to, for the fields that are owned there."""
+        if self.convert is None or self.family is None or api_version == self.type.api_version:
+            return None
+        other = next((s for s in self.family.versions if s.type.api_version == api_version), None)
+        if other is None:
+            return None
+        seen = other
+        return lambda obj: seen.from_storage(self.to_storage(obj)), seen.merge_schema
 
     def list_item(self, encoded: bytes) -> bytes:
         """JSON as an item of a list: built-in kinds leave their type out."""
@@ -106,6 +125,8 @@ class Family:
 
     def __init__(self, versions: Sequence[Served], *, owner: str = "", terminating: bool = False) -> None:
         self.versions = tuple(versions)
+        for served in self.versions:
+            served.family = self
         self.preferred = self.versions[0]
         self.owner = owner
         """Name of the CustomResourceDefinition; "" for built-in kinds."""

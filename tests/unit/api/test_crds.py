@@ -19,8 +19,13 @@ def crd(plural: str) -> Object:
     return next(c for c in crds.all() if c["spec"]["names"]["plural"] == plural)
 
 
+def stored(plural: str) -> Object:
+    """The version that is stored."""
+    return next(v for v in crd(plural)["spec"]["versions"] if v["storage"])
+
+
 def schema(plural: str, *path: str) -> Any:
-    here = crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    here = stored(plural)["schema"]["openAPIV3Schema"]
     for name in path:
         here = here["items"] if name == "[]" else here["properties"][name]
     return here
@@ -32,10 +37,13 @@ def test_the_checked_in_files_are_current() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_only_v1beta2_is_served_and_stored() -> None:
-    assert {(v["name"], v["served"], v["storage"]) for c in crds.all() for v in c["spec"]["versions"]} == {
-        ("v1beta2", True, True)
-    }
+def test_v1beta2_is_stored_and_v1beta1_of_core_is_served_with_a_warning() -> None:
+    for found in crds.all():
+        core = found["spec"]["group"] == "cluster.x-k8s.io"
+        versions = {
+            (v["name"], v["served"], v["storage"], v.get("deprecated", False)) for v in found["spec"]["versions"]
+        }
+        assert versions == {("v1beta2", True, True, False), *({("v1beta1", True, False, True)} if core else ())}
 
 
 @pytest.mark.parametrize(
@@ -50,8 +58,8 @@ def test_only_v1beta2_is_served_and_stored() -> None:
 def test_names_and_subresources(plural: str, short: list[str], scale: Object | None) -> None:
     found = crd(plural)["spec"]
     assert found["names"]["shortNames"] == short and found["names"]["categories"] == ["cluster-api"]
-    assert found["versions"][0]["subresources"].get("scale") == scale
-    assert found["versions"][0]["subresources"]["status"] == {}
+    assert stored(plural)["subresources"].get("scale") == scale
+    assert stored(plural)["subresources"]["status"] == {}
 
 
 def test_providers_name_their_contract_and_core_does_not() -> None:
@@ -91,7 +99,7 @@ def test_bounds(plural: str, path: tuple[str, ...], wanted: Object) -> None:
 
 
 def test_printer_columns_of_a_pool() -> None:
-    columns = crd("machinepools")["spec"]["versions"][0]["additionalPrinterColumns"]
+    columns = stored("machinepools")["additionalPrinterColumns"]
     assert [c["name"] for c in columns] == [
         "Cluster", "Desired", "Current", "Ready", "Available", "Up-to-date", "Paused", "Phase", "Age", "Version",
     ]  # fmt: skip

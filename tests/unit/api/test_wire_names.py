@@ -204,7 +204,7 @@ def fields(schema: Object, prefix: str = "") -> set[str]:
 
 def schema_of(plural: str) -> Object:
     crd = next(c for c in crds.all() if c["spec"]["names"]["plural"] == plural)
-    found: Any = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    found: Any = next(v for v in crd["spec"]["versions"] if v["storage"])["schema"]["openAPIV3Schema"]
     return {
         "properties": {k: v for k, v in found["properties"].items() if k in ("spec", "status")},
         "required": found.get("required", []),

@@ -13,7 +13,7 @@ from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.kube.errors import ContractError
 from capi.kube.types import GroupKind, Key, ResourceType
-from capi.runtime.externals import plural, version_rank
+from capi.api.core.contracts import plural, version_rank
 from capi.runtime.manager import Manager
 from capi.runtime.plan import Plan
 from capi.runtime.reader import Reader, UndeclaredRead

@@ -32,6 +32,13 @@ from capi.kube.types import ResourceType
 _RESERVED = ("Ready", "Available", "HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated")
 
 
+RESERVED_CONDITIONS = Cel(
+    rule=f"!(self in [{', '.join(repr(name) for name in _RESERVED)}])",
+    message=f"must not be one of {', '.join(_RESERVED)}",
+)
+"""What a check itself or what it leads to says is no reason to call a Machine unhealthy."""
+
+
 class UnhealthyNodeCondition(Api):
     """A Machine is unhealthy when its Node's condition has had this status for longer than the timeout."""
 
@@ -49,12 +56,7 @@ class UnhealthyMachineCondition(Api):
             min_length=1,
             max_length=316,
             pattern=CONDITION_TYPE,
-            cel=(
-                Cel(
-                    rule=f"!(self in [{', '.join(repr(name) for name in _RESERVED)}])",
-                    message=f"must not be one of {', '.join(_RESERVED)}",
-                ),
-            ),
+            cel=(RESERVED_CONDITIONS,),
         ),
     ]
     status: ConditionStatus

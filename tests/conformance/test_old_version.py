@@ -1,0 +1,153 @@
+"""v1beta1 for older clients, the same on the embedded server and, by webhook, on a real one."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.conformance.site import TABLE, Api
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+OLD = "/apis/cluster.x-k8s.io/v1beta1/namespaces/default/machinepools"
+NEW = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machinepools"
+DATA = "cluster.x-k8s.io/conversion-data"
+INFRA = "infrastructure.cluster.x-k8s.io"
+
+
+def old_pool(**spec: Any) -> dict[str, Any]:
+    ref = {"apiVersion": f"{INFRA}/v1beta2", "kind": "DevMachinePool", "name": "p"}
+    machine = {
+        "clusterName": "c", "version": "v1.33.1", "bootstrap": {"dataSecretName": ""}, "infrastructureRef": ref, "nodeDrainTimeout": "1m30s",
+    }  # fmt: skip
+    body = {"clusterName": "c", "replicas": 2, "minReadySeconds": 7, "template": {"spec": machine}, **spec}
+    return {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachinePool", "metadata": {"name": "p"}, "spec": body}
+
+
+@pytest.fixture
+def api(capi_server: Api) -> Iterator[Api]:
+    """With a pool that an old client made."""
+    capi_server.post(OLD, old_pool(), query={"fieldManager": "old"}).ok(201)
+    yield capi_server
+    capi_server.merge(f"{NEW}/p", {"metadata": {"finalizers": None}})
+    capi_server.delete(f"{NEW}/p")
+
+
+def test_an_old_object_is_a_new_one(api: Api) -> None:
+    found = api.get(f"{NEW}/p").ok().json
+    machine = found["spec"]["template"]["spec"]
+    assert machine["deletion"] == {"nodeDrainTimeoutSeconds": 90, "nodeDeletionTimeoutSeconds": 10}
+    assert machine["minReadySeconds"] == 7
+    assert machine["infrastructureRef"] == {"apiGroup": INFRA, "kind": "DevMachinePool", "name": "p"}
+    assert DATA not in found["metadata"].get("annotations", {})
+    assert found["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "c"
+
+
+def test_a_new_object_is_an_old_one_and_says_that_it_is_deprecated(api: Api) -> None:
+    answer = api.get(f"{OLD}/p").ok()
+    machine = answer.json["spec"]["template"]["spec"]
+    assert (machine["nodeDrainTimeout"], machine["nodeDeletionTimeout"]) == ("1m30s", "10s")
+    assert machine["infrastructureRef"]["apiVersion"] == f"{INFRA}/v1beta2"
+    assert answer.json["spec"]["minReadySeconds"] == 7
+    assert answer.json["status"]["bootstrapReady"] is False
+    assert DATA in answer.json["metadata"]["annotations"]
+    [warning] = answer.warnings
+    assert "cluster.x-k8s.io/v1beta1 MachinePool is deprecated; use cluster.x-k8s.io/v1beta2 MachinePool" in warning
+
+
+def test_lists_and_tables_of_old_objects(api: Api) -> None:
+    found = api.get(OLD).ok().json
+    assert (found["apiVersion"], found["kind"]) == ("cluster.x-k8s.io/v1beta1", "MachinePoolList")
+    assert [item["apiVersion"] for item in found["items"]] == ["cluster.x-k8s.io/v1beta1"]
+    table = api.get(OLD, Accept=TABLE).ok().json
+    assert [c["name"] for c in table["columnDefinitions"]] == [
+        "Name", "Cluster", "Desired", "Replicas", "Phase", "Age", "Version"
+    ]  # fmt: skip
+
+
+def test_an_old_client_keeps_what_it_does_not_know(api: Api) -> None:
+    gate = [{"conditionType": "x", "polarity": "Negative"}]
+    api.merge(
+        f"{NEW}/p",
+        {"spec": {"template": {"spec": {"readinessGates": gate, "deletion": {"nodeVolumeDetachTimeoutSeconds": 0}}}}},
+    ).ok()
+    shown = api.get(f"{OLD}/p").ok().json
+    shown["spec"]["replicas"] = 5
+    api.put(f"{OLD}/p", shown).ok()
+    found = api.get(f"{NEW}/p").ok().json["spec"]
+    assert found["replicas"] == 5
+    assert found["template"]["spec"]["readinessGates"] == gate
+    assert found["template"]["spec"]["deletion"]["nodeVolumeDetachTimeoutSeconds"] == 0
+
+
+def test_a_write_without_effect_changes_nothing(api: Api) -> None:
+    before = api.get(f"{NEW}/p").ok()
+    shown = api.get(f"{OLD}/p").ok()
+    assert api.put(f"{OLD}/p", shown.json).ok().version == shown.version
+    assert api.merge(f"{OLD}/p", {"spec": {"replicas": 2}}).ok().version == shown.version
+    assert api.get(f"{NEW}/p").ok().json == before.json
+
+
+def test_status_and_scale_of_an_old_object(api: Api) -> None:
+    api.merge(f"{OLD}/p/status", {"status": {"replicas": 4, "readyReplicas": 3, "infrastructureReady": True}}).ok()
+    found = api.get(f"{NEW}/p").ok().json["status"]
+    assert found["replicas"] == 4
+    assert found["initialization"] == {"infrastructureProvisioned": True}
+    assert found["deprecated"]["v1beta1"]["readyReplicas"] == 3
+    assert api.get(f"{OLD}/p/scale").ok().json["status"]["replicas"] == 4
+    api.merge(f"{OLD}/p/scale", {"spec": {"replicas": 6}}).ok()
+    assert api.get(f"{NEW}/p").ok().json["spec"]["replicas"] == 6
+
+
+def test_a_watch_of_old_objects(api: Api) -> None:
+    start = api.get(OLD).ok().version
+    api.merge(f"{NEW}/p", {"spec": {"replicas": 3}}).ok()
+    _, events = api.watch(OLD, seconds=2, most=1, resourceVersion=start)
+    [event] = events
+    assert (event["type"], event["object"]["apiVersion"]) == ("MODIFIED", "cluster.x-k8s.io/v1beta1")
+    assert event["object"]["spec"]["minReadySeconds"] == 7
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"clusterName": "d"}, "spec.clusterName"),
+        ({"template": {"spec": {"version": "latest"}}}, "spec.template.spec.version"),
+        ({"template": {"spec": {"nodeDrainTimeout": "soon"}}}, "spec.template.spec.nodeDrainTimeout"),
+        ({"replicas": -1}, "spec.replicas"),
+    ],
+)
+def test_an_old_client_is_told_what_is_wrong(api: Api, change: dict[str, Any], field: str) -> None:
+    assert field in api.merge(f"{OLD}/p", {"spec": change}).ok(422, "Invalid").fields
+
+
+def test_both_versions_may_own_fields(api: Api) -> None:
+    """An apply in one version sees what a manager owns in the other, under its other name."""
+    mine = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool", "metadata": {"name": "p"}}
+    spec = {"spec": {"template": {"spec": {"deletion": {"nodeDrainTimeoutSeconds": 60}}}}}
+    conflict = api.apply(f"{NEW}/p", {**mine, **spec}, manager="new").ok(409)
+    assert "nodeDrainTimeout" in conflict.text
+    api.apply(f"{NEW}/p", {**mine, **spec}, manager="new", force="true").ok()
+    assert api.get(f"{OLD}/p").ok().json["spec"]["template"]["spec"]["nodeDrainTimeout"] == "1m0s"
+    owners = {entry["manager"]: str(entry["fieldsV1"]) for entry in api.get(f"{NEW}/p").ok().meta["managedFields"]}
+    assert "f:nodeDrainTimeout" not in owners["old"]
+    assert "f:nodeDrainTimeoutSeconds" in owners["new"]
+    api.merge(
+        f"{OLD}/p", {"spec": {"template": {"spec": {"nodeDrainTimeout": "2m"}}}}, query={"fieldManager": "old"}
+    ).ok()
+    owners = {entry["manager"]: str(entry["fieldsV1"]) for entry in api.get(f"{NEW}/p").ok().meta["managedFields"]}
+    assert "f:nodeDrainTimeoutSeconds" not in owners.get("new", "")
+    assert "f:nodeDrainTimeout" in owners["old"]
+
+
+def test_an_apply_in_the_old_version(api: Api) -> None:
+    body = deepcopy(old_pool())
+    body["spec"]["template"]["spec"]["nodeDrainTimeout"] = "3m"
+    body["spec"]["template"]["spec"]["nodeDeletionTimeout"] = "10s"
+    api.apply(f"{OLD}/p", body, manager="gitops", force="true").ok()
+    found = api.get(f"{NEW}/p").ok().json
+    assert found["spec"]["template"]["spec"]["deletion"]["nodeDrainTimeoutSeconds"] == 180
+    del body["spec"]["minReadySeconds"]
+    api.apply(f"{OLD}/p", body, manager="gitops", force="true").ok()
+    assert api.get(f"{OLD}/p").ok().json["spec"]["minReadySeconds"] == 7, "the manager that made it owns it too"

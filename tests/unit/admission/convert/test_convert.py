@@ -1,0 +1,266 @@
+"""v1beta1 and v1beta2: what is where, and what survives."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capi.admission.convert import HUB, OLD, convert, convert_review
+from capi.admission.convert.values import duration_up
+from capi.kube.errors import BadRequest
+from capi.kube.types import GroupKind, Object
+from tests.unit.admission.convert import objects
+
+INFRA = "infrastructure.cluster.x-k8s.io"
+DATA = "cluster.x-k8s.io/conversion-data"
+
+
+def versions(kind: GroupKind) -> str:
+    return f"{kind.group}/v1beta7"
+
+
+def down(hub: Object) -> Object:
+    return convert(hub, OLD, versions)
+
+
+def up(old: Object) -> Object:
+    return convert(old, HUB, versions)
+
+
+def of(kind: str, spec: Object, status: Object | None = None, version: str = HUB) -> Object:
+    body: Object = {"apiVersion": version, "kind": kind, "metadata": {"name": "a", "namespace": "n"}, "spec": spec}
+    return body if status is None else {**body, "status": status}
+
+
+def bare(old: Object) -> Object:
+    """Without the annotation, as an old client writes it."""
+    notes = {k: v for k, v in old["metadata"].get("annotations", {}).items() if k != DATA}
+    return {**old, "metadata": {**old["metadata"], "annotations": notes}}
+
+
+MACHINE: Object = {
+    "clusterName": "c",
+    "version": "v1.35.0",
+    "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "b"}},
+    "infrastructureRef": {"apiGroup": INFRA, "kind": "DevMachine", "name": "i"},
+    "deletion": {"nodeDrainTimeoutSeconds": 90, "nodeDeletionTimeoutSeconds": 0},
+    "minReadySeconds": 7,
+}
+
+
+def test_a_machine_spec() -> None:
+    found = down(of("Machine", MACHINE))["spec"]
+    assert found["nodeDrainTimeout"] == "1m30s"
+    assert found["nodeDeletionTimeout"] == "0s"
+    assert "deletion" not in found and "minReadySeconds" not in found
+    assert found["infrastructureRef"] == {
+        "apiVersion": f"{INFRA}/v1beta7", "kind": "DevMachine", "name": "i", "namespace": "n"
+    }  # fmt: skip
+    assert found["bootstrap"]["configRef"]["apiVersion"] == "bootstrap.cluster.x-k8s.io/v1beta7"
+    assert up(down(of("Machine", MACHINE)))["spec"] == MACHINE
+    assert "minReadySeconds" not in up(bare(down(of("Machine", MACHINE))))["spec"]
+
+
+def test_an_empty_data_secret_name_is_not_no_data_secret_name() -> None:
+    spec = {**MACHINE, "bootstrap": {"dataSecretName": ""}}
+    assert down(of("Machine", spec))["spec"]["bootstrap"] == {"dataSecretName": ""}
+    assert up(bare(down(of("Machine", spec))))["spec"]["bootstrap"] == {"dataSecretName": ""}
+    assert up(of("Machine", {"clusterName": "c", "bootstrap": {}}, version=OLD))["spec"]["bootstrap"] == {}
+
+
+def test_a_machine_status() -> None:
+    new = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Ready",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    old = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status: Object = {
+        "conditions": [new],
+        "phase": "Updating",
+        "failureDomain": "fd",
+        "nodeRef": {"name": "node"},
+        "initialization": {"infrastructureProvisioned": True, "bootstrapDataSecretCreated": False},
+        "deprecated": {"v1beta1": {"conditions": [old], "failureReason": "CreateError", "failureMessage": "no"}},
+    }
+    found = down(of("Machine", MACHINE, status))["status"]
+    assert found["phase"] == "Running"
+    assert found["nodeRef"] == {"apiVersion": "v1", "kind": "Node", "name": "node"}
+    assert (found["infrastructureReady"], found["bootstrapReady"]) == (True, False)
+    assert (found["conditions"], found["v1beta2"]["conditions"]) == ([old], [new])
+    assert (found["failureReason"], found["failureMessage"]) == ("CreateError", "no")
+    assert up(down(of("Machine", MACHINE, status)))["status"] == status
+
+
+def test_what_an_old_client_changes_counts_and_the_rest_is_kept() -> None:
+    old = down(of("Machine", MACHINE, {"phase": "Updating"}))
+    old["spec"]["nodeDrainTimeout"] = "2m"
+    old["spec"]["version"] = "v1.36.0"
+    found = up(old)
+    assert found["spec"]["deletion"] == {"nodeDrainTimeoutSeconds": 120, "nodeDeletionTimeoutSeconds": 0}
+    assert (found["spec"]["version"], found["spec"]["minReadySeconds"]) == ("v1.36.0", 7)
+    assert found["status"]["phase"] == "Updating"
+    assert "annotations" not in found["metadata"]
+
+
+def test_an_explicit_false_is_remembered_until_it_is_changed() -> None:
+    ref = {"apiGroup": INFRA, "kind": "DevCluster", "name": "c"}
+    hub = of("Cluster", {"paused": False, "infrastructureRef": ref})
+    assert "paused" not in down(hub)["spec"]
+    assert up(down(hub))["spec"]["paused"] is False
+    assert "paused" not in up(bare(down(hub)))["spec"]
+    old = down(hub)
+    old["spec"]["paused"] = True
+    assert up(old)["spec"]["paused"] is True
+
+
+def test_a_pool() -> None:
+    spec: Object = {"clusterName": "c", "replicas": 3, "template": {"spec": MACHINE}}
+    status: Object = {
+        "replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "upToDateReplicas": 3,
+        "deprecated": {"v1beta1": {"readyReplicas": 9, "unavailableReplicas": 0}},
+    }  # fmt: skip
+    found = down(of("MachinePool", spec, status))
+    assert found["spec"]["minReadySeconds"] == 7
+    assert "minReadySeconds" not in found["spec"]["template"]["spec"]
+    assert (found["status"]["readyReplicas"], found["status"]["unavailableReplicas"]) == (9, 0)
+    assert found["status"]["v1beta2"] == {"readyReplicas": 2, "availableReplicas": 1, "upToDateReplicas": 3}
+    assert up(bare(found))["spec"] == spec
+    assert up(found)["status"] == status
+
+
+def test_a_check() -> None:
+    spec: Object = {
+        "clusterName": "c",
+        "selector": {"matchLabels": {"a": "b"}},
+        "checks": {
+            "nodeStartupTimeoutSeconds": 600,
+            "unhealthyNodeConditions": [{"type": "Ready", "status": "False", "timeoutSeconds": 300}],
+            "unhealthyMachineConditions": [{"type": "NodeReady", "status": "False", "timeoutSeconds": 0}],
+        },
+        "remediation": {
+            "triggerIf": {"unhealthyLessThanOrEqualTo": "40%", "unhealthyInRange": "[1-2]"},
+            "templateRef": {"apiVersion": f"{INFRA}/v1", "kind": "FixTemplate", "name": "t"},
+        },
+    }
+    found = down(of("MachineHealthCheck", spec))["spec"]
+    assert found["unhealthyConditions"] == [{"type": "Ready", "status": "False", "timeout": "5m0s"}]
+    assert found["unhealthyMachineConditions"] == [{"type": "NodeReady", "status": "False", "timeout": "0s"}]
+    assert (found["nodeStartupTimeout"], found["maxUnhealthy"], found["unhealthyRange"]) == ("10m0s", "40%", "[1-2]")
+    assert found["remediationTemplate"]["namespace"] == "n"
+    assert up(bare(down(of("MachineHealthCheck", spec))))["spec"] == spec
+
+
+def test_a_cluster() -> None:
+    ref = {"apiGroup": INFRA, "kind": "DevCluster", "name": "c"}
+    status: Object = {
+        "failureDomains": [{"name": "a"}, {"name": "b", "controlPlane": True}],
+        "workers": {"replicas": 3},
+        "initialization": {"controlPlaneInitialized": True},
+    }
+    hub = of("Cluster", {"infrastructureRef": ref, "clusterNetwork": {"pods": {"cidrBlocks": ["10.0.0.0/16"]}}}, status)
+    found = down(hub)
+    assert found["spec"]["controlPlaneEndpoint"] == {"host": "", "port": 0}
+    assert found["status"]["failureDomains"] == {"a": {"controlPlane": False}, "b": {"controlPlane": True}}
+    assert (found["status"]["controlPlaneReady"], found["status"]["infrastructureReady"]) == (True, False)
+    assert found["status"]["v1beta2"] == {"workers": {"replicas": 3}}
+    assert up(found) == hub
+    assert up(bare(found))["status"]["failureDomains"][0] == {"name": "a", "controlPlane": False}
+
+
+def test_a_deployment_and_a_set() -> None:
+    rollout = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}
+    spec: Object = {
+        "clusterName": "c", "selector": {}, "template": {"spec": MACHINE}, "rollout": rollout, "deletion": {"order": "Oldest"},
+        "remediation": {"maxInFlight": "20%"}, "paused": True,
+    }  # fmt: skip
+    found = down(of("MachineDeployment", spec))["spec"]
+    assert found["strategy"] == {
+        "type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "deletePolicy": "Oldest"}, "remediation": {"maxInFlight": "20%"}
+    }  # fmt: skip
+    assert up(bare(down(of("MachineDeployment", spec))))["spec"] == spec
+    spec = {"clusterName": "c", "selector": {}, "template": {"spec": MACHINE}, "deletion": {"order": "Newest"}}
+    assert down(of("MachineSet", spec))["spec"]["deletePolicy"] == "Newest"
+    assert DATA not in down(of("MachineSet", spec))["metadata"].get("annotations", {})
+    assert up(down(of("MachineSet", spec)))["spec"] == spec
+
+
+def test_the_annotation_is_the_whole_object_without_its_metadata() -> None:
+    hub = of("Machine", MACHINE, {"phase": "Running"})
+    held = json.loads(down(hub)["metadata"]["annotations"][DATA])
+    assert held == {key: value for key, value in hub.items() if key != "metadata"}
+
+
+@pytest.mark.parametrize("data", ["", "nonsense", "[]", "3"])
+def test_an_annotation_nobody_can_read_is_taken_away(data: str) -> None:
+    old = down(of("Machine", MACHINE))
+    old["metadata"]["annotations"] = {DATA: data, "mine": "1"}
+    found = up(old)
+    assert found["metadata"]["annotations"] == {"mine": "1"}
+    assert found["spec"]["version"] == "v1.35.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1m", 60), ("1.9s", 1), ("500ms", 0), ("99999h", 359996400), ("2000000h", 2**31 - 1), ("soon", None)],
+)
+def test_durations(text: str, seconds: int | None) -> None:
+    assert duration_up(text) == seconds
+
+
+@settings(max_examples=300, deadline=None)
+@given(hub=objects.hubs())
+def test_a_stored_object_survives_the_way_there_and_back(hub: Object) -> None:
+    before = json.dumps(hub)
+    assert up(down(hub)) == hub
+    assert json.dumps(hub) == before, "converted in place"
+
+
+@settings(max_examples=300, deadline=None)
+@given(hub=objects.hubs())
+def test_an_old_object_survives_the_way_there_and_back(hub: Object) -> None:
+    old = bare(down(hub))
+    assert bare(down(up(old))) == bare(down(up(bare(down(up(old))))))
+    for member in ("spec", "status"):
+        assert bare(down(up(down(hub)))).get(member) == old.get(member)
+
+
+@settings(max_examples=200, deadline=None)
+@given(hub=objects.hubs(), label=st.text(min_size=1, max_size=5))
+def test_a_change_of_metadata_changes_nothing_else(hub: Object, label: str) -> None:
+    old = down(hub)
+    old["metadata"] = {**old["metadata"], "labels": {"l": label}}
+    found = up(old)
+    assert found["metadata"]["labels"] == {"l": label}
+    assert {k: v for k, v in found.items() if k != "metadata"} == {k: v for k, v in hub.items() if k != "metadata"}
+
+
+def review(wanted: str, *given_: Any) -> Object:
+    request = {"uid": "7", "desiredAPIVersion": wanted, "objects": list(given_)}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+
+
+def test_a_review_converts_all_objects_in_order() -> None:
+    first, second = of("Machine", MACHINE), down(of("MachinePool", {"clusterName": "c", "template": {"spec": MACHINE}}))
+    answer = convert_review(review(OLD, first, second), versions)["response"]
+    assert (answer["uid"], answer["result"]) == ("7", {"status": "Success"})
+    assert answer["convertedObjects"] == [down(first), second]
+
+
+def test_a_review_fails_as_a_whole_and_says_why() -> None:
+    answer = convert_review(review("x/v1", of("Machine", MACHINE)), versions)["response"]
+    assert answer["result"]["status"] == "Failure"
+    assert "Machine cannot be converted" in answer["result"]["message"]
+    assert "convertedObjects" not in answer
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "ConversionReview", "request": {}}]
+)
+def test_what_is_no_review_is_refused(body: Object) -> None:
+    with pytest.raises(BadRequest, match="ConversionReview"):
+        convert_review(body, versions)
