@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -15,7 +16,8 @@ from capi.api.core.v1beta2 import Cluster
 from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.client.transport import Transport
-from capi.kube.errors import TransportError
+from capi.kube.errors import CapiError, TransportError, Unauthorized
+from capi.kube.messages import Request, Response
 from capi.kube.types import Key, ResourceType
 from capi.runtime.manager import Manager
 from capi.runtime.plan import ClusterKey, Patch, Plan, target
@@ -61,6 +63,18 @@ class NodeCounter:
         return Plan(writes=[Patch(target(node, key), mark) for node in unmarked])
 
 
+@dataclass
+class Probed(Faults):
+    """Answers probes with errors to come, first of all; None lets one through."""
+
+    answers: list[CapiError | None] = field(default_factory=list)
+
+    async def request(self, request: Request) -> Response:
+        if request.path == "/" and self.answers and (error := self.answers.pop(0)) is not None:
+            raise error
+        return await super().request(request)
+
+
 class Connector:
     """Leads every cluster to one server; counts, and fails or hangs on demand."""
 
@@ -68,16 +82,18 @@ class Connector:
         self.workload = workload
         self.dead = False
         self.kubeconfigs: list[bytes] = []
+        self.moments: list[float] = []
         self.hang: set[str] = set()
         self.refuse = False
 
     async def connect(self, cluster: ClusterKey, kubeconfig: bytes) -> Transport:
         self.kubeconfigs.append(kubeconfig)
+        self.moments.append(asyncio.get_running_loop().time())
         if cluster.name in self.hang:
             await asyncio.sleep(10**6)
         if self.refuse:
             raise TransportError("connection refused")
-        self.latest = Faults(InProcessTransport(self.workload), dead=self.dead)
+        self.latest = Probed(InProcessTransport(self.workload), dead=self.dead)
         return self.latest
 
     def kill(self, dead: bool) -> None:
@@ -199,3 +215,44 @@ async def test_a_deleted_cluster_is_disconnected() -> None:
         await farm.user.delete(Cluster, "c", "default")
         await asyncio.sleep(1)
         assert farm.manager.connections is not None and farm.manager.connections.get(C) is None
+
+
+async def test_credentials_that_are_refused_mean_a_new_connection_at_once() -> None:
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(61)
+        before = len(farm.counter.seen["c"])
+        farm.connector.latest.answers = [Unauthorized()]
+        await asyncio.sleep(11)
+        assert farm.connector.kubeconfigs == [b"one", b"one"]
+        assert farm.counter.seen["c"][before:] in ([None, 0], [0]), (
+            "told of the loss and of the new connection, once each"
+        )
+
+
+async def test_only_failures_in_a_row_end_a_connection() -> None:
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(1)
+        lost: list[CapiError | None] = [TransportError("no answer")] * 4
+        farm.connector.latest.answers = [*lost, None, *lost]
+        await asyncio.sleep(100)
+        assert farm.connector.latest.answers == [] and farm.connector.kubeconfigs == [b"one"]
+        farm.connector.latest.answers = [*lost, TransportError("no answer")]
+        await asyncio.sleep(55)
+        assert farm.connector.kubeconfigs == [b"one", b"one"] and farm.last() == 0
+
+
+async def test_clusters_that_were_lost_together_do_not_come_back_in_one_moment() -> None:
+    """Each waits by its own back-off, with jitter."""
+    async with a_farm() as farm:
+        farm.connector.refuse = True
+        for number in range(20):
+            await farm.cluster(f"c{number}")
+        await asyncio.sleep(120)
+        farm.connector.refuse = False
+        farm.connector.moments.clear()
+        await asyncio.sleep(60)
+        moments = sorted(farm.connector.moments)
+        assert len(moments) == 20
+        assert moments[-1] - moments[0] > 5, "seconds"
