@@ -87,13 +87,15 @@ def reconcilers(infra: Infrastructure) -> dict[str, Reconciler[Any]]:
     }
 
 
-def manager(
+def manager(  # noqa: PLR0913 - ports and options
     transport: Transport,
     clock: Clock,
     infra: Infrastructure,
     *,
     only: Sequence[str] = (),
     election: Election | None = None,
+    namespace: str | None = None,
+    watch_filter: str = "",
     tune_gc: bool = False,
 ) -> Manager:
     """A manager with all controllers, or those named in `only`. Raises UnknownController."""
@@ -101,7 +103,15 @@ def manager(
     for name in only:
         if name not in available:
             raise UnknownController(f"there is no controller {name!r}; there are {', '.join(sorted(available))}")
-    built = Manager(transport, clock=clock, connector=infra.connector, election=election, tune_gc=tune_gc)
+    built = Manager(
+        transport,
+        clock=clock,
+        connector=infra.connector,
+        election=election,
+        namespace=namespace,
+        watch_filter=watch_filter,
+        tune_gc=tune_gc,
+    )
     for name, reconciler in available.items():
         if not only or name in only:
             built.add(reconciler)

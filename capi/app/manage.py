@@ -50,7 +50,16 @@ async def manager(settings: ManagerSettings, progress: Progress) -> int:
         )
         if election is not None:
             await _ensure_namespace(client, settings.lease_namespace)
-        running = compose.manager(transport, clock, infra, only=settings.controllers, election=election, tune_gc=True)
+        running = compose.manager(
+            transport,
+            clock,
+            infra,
+            only=settings.controllers,
+            election=election,
+            namespace=settings.namespace,
+            watch_filter=settings.watch_filter,
+            tune_gc=True,
+        )
         if settings.health_port is not None:
             health = await serve_health(running, settings.health_host, settings.health_port)
             stack.push_async_callback(health.close, 0.0)

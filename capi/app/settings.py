@@ -62,6 +62,10 @@ class ManagerSettings:
     kubeconfig: Path | None = None
     """None = $KUBECONFIG, ~/.kube/config or, in a pod, its service account."""
     context: str | None = None
+    namespace: str | None = None
+    """Look after this namespace only; None = all."""
+    watch_filter: str = ""
+    """Look only after objects whose label cluster.x-k8s.io/watch-filter has this value; "" = all."""
     leader_elect: bool = True
     lease_namespace: str = "capi-system"
     lease_name: str = "capi-manager"

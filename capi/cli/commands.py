@@ -38,6 +38,8 @@ def manager(options: argparse.Namespace) -> int:
         ManagerSettings(
             kubeconfig=options.kubeconfig,
             context=options.context,
+            namespace=options.namespace,
+            watch_filter=options.watch_filter,
             leader_elect=options.leader_elect,
             lease_namespace=options.lease_namespace,
             lease_name=options.lease_name,

@@ -150,6 +150,13 @@ def _manager_options(manager: Parser) -> None:
         default=True,
         help="run only while holding the lease (yes)",
     )
+    manager.add_argument("--namespace", metavar="NAME", help="look after this namespace only (all)")
+    manager.add_argument(
+        "--watch-filter",
+        default="",
+        metavar="VALUE",
+        help="look only after objects whose label cluster.x-k8s.io/watch-filter is VALUE (all)",
+    )
     manager.add_argument(
         "--lease-namespace", default="capi-system", metavar="NAME", help="namespace of the lease (%(default)s)"
     )

@@ -23,7 +23,7 @@ from capi.kube.objects import Resource
 from capi.kube.types import ResourceType
 from capi.runtime.informers import Informers
 from capi.runtime.plan import ClusterKey
-from capi.runtime.watches import Workload
+from capi.runtime.watches import Workload, watched
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,11 @@ class _Link:
 class ClusterConnections:
     """All workload clusters of a manager. `run` keeps them until cancelled."""
 
-    def __init__(self, client: Client, informers: Informers, connector: Connector, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, informers: Informers, connector: Connector, clock: Clock, watch_filter: str = ""
+    ) -> None:
+        """`watch_filter`: connect only Clusters with that value of the watch-filter label."""
+        self._watch_filter = watch_filter
         self._client = client
         self._connector = connector
         self._clock = clock
@@ -127,9 +131,10 @@ class ClusterConnections:
                     stop()
 
     def _cluster_changed(self, group: asyncio.TaskGroup, old: Cluster | None, new: Cluster | None) -> None:
-        if new is None:
-            assert old is not None
-            link = self._links.pop(ClusterKey(*old.key), None)
+        if new is None or not watched(new, self._watch_filter):
+            known = new or old
+            assert known is not None
+            link = self._links.pop(ClusterKey(*known.key), None)
             if link is not None and link.task is not None:
                 link.task.cancel()
             return

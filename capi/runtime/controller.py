@@ -27,7 +27,7 @@ from capi.runtime.metrics import ControllerMetrics
 from capi.runtime.plan import Plan
 from capi.runtime.queue import EARLY, Pace, WorkQueue
 from capi.runtime.reconciler import Reconciler
-from capi.runtime.watches import Feed
+from capi.runtime.watches import Feed, watched
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,10 @@ class _Hold:
 
 
 class Controller:
-    """Runs one reconciler. `pace` None: as its optional class attribute `spacing` (a timedelta) says."""
+    """Runs one reconciler. `pace` None: as its optional class attribute `spacing` (a timedelta) says.
+
+    With a `watch_filter` only objects with that value of the watch-filter label are reconciled.
+    """
 
     def __init__(  # noqa: PLR0913 - ports
         self,
@@ -73,6 +76,7 @@ class Controller:
         *,
         workers: int,
         pace: Pace | None = None,
+        watch_filter: str = "",
     ) -> None:
         self.name = reconciler.manager
         self._reconciler = reconciler
@@ -82,6 +86,7 @@ class Controller:
         self._recorder = recorder
         self._metrics = metrics
         self._workers = workers
+        self._watch_filter = watch_filter
         self._executor = Executor(reconciler.manager, client, reader, metrics)
         self._holds: dict[Key, _Hold] = {}
         self._generations: dict[Key, int] = {}
@@ -177,6 +182,9 @@ class Controller:
             await self._gone(key)
             self.queue.drop(key)
             self._generations.pop(key, None)
+            return "success"
+        if not watched(obj, self._watch_filter):
+            self.queue.forget(key)
             return "success"
         if self._generations.get(key) == obj.metadata.generation and not obj.deleting:
             return "success"

@@ -45,7 +45,8 @@ class Manager:
     """Runs reconcilers against one API server. `add` them all, then `run` once.
 
     `connector` reaches workload clusters; without it, reconcilers that watch them are refused. `election` None: no leader
-    election. `namespace` restricts the caches. `tune_gc` changes the garbage collector of the whole process.
+    election. `namespace` restricts the caches, `watch_filter` what is reconciled: to objects whose label
+    `cluster.x-k8s.io/watch-filter` has that value. `tune_gc` changes the garbage collector of the whole process.
     """
 
     def __init__(  # noqa: PLR0913 - ports and options
@@ -56,6 +57,7 @@ class Manager:
         connector: Connector | None = None,
         election: Election | None = None,
         namespace: str | None = None,
+        watch_filter: str = "",
         metrics: Metrics | None = None,
         user_agent: str = "capi",
         tune_gc: bool = False,
@@ -67,11 +69,12 @@ class Manager:
         self._externals = ExternalKinds(self._informers)
         self.connections: ClusterConnections | None = None
         if connector is not None:
-            self.connections = ClusterConnections(self.client, self._informers, connector, self.clock)
+            self.connections = ClusterConnections(self.client, self._informers, connector, self.clock, watch_filter)
         self._recorder = EventRecorder(self.client, self.clock)
         self._elector = LeaderElector(self.client, self.clock, election) if election is not None else None
         self._election = election
         self._controllers: list[Controller] = []
+        self._watch_filter = watch_filter
         self._tune_gc = tune_gc
         self._stopping = asyncio.Event()
         self.working = False
@@ -89,6 +92,7 @@ class Manager:
             self.metrics.controller(reconciler.manager, workers),
             workers=workers,
             pace=pace,
+            watch_filter=self._watch_filter,
         )
         controller.connect(self.connections)
         self._controllers.append(controller)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from capi.api.core import labels
 from capi.kube.objects import Resource, Unstructured
 from capi.kube.types import Key
 from capi.runtime.plan import ClusterKey
@@ -75,6 +76,11 @@ class Feed:
 
     events: Callable[[], AsyncIterator[Any]]
     keys: Callable[[Any, Reader], Iterable[Key]]
+
+
+def watched(obj: Resource, watch_filter: str) -> bool:
+    """Whether a manager with that watch filter ("" for none) is to look after `obj`."""
+    return not watch_filter or obj.metadata.labels.get(labels.WATCH_FILTER) == watch_filter
 
 
 AnyWatch: TypeAlias = Watch | Owned | External | Workload | Connections | Feed

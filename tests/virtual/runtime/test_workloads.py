@@ -103,10 +103,11 @@ class Connector:
 class Farm:
     """Everything a test needs."""
 
-    def __init__(self, management: ApiServer, workload: ApiServer) -> None:
+    def __init__(self, management: ApiServer, workload: ApiServer, **options: Any) -> None:
         self.user, self.workload = a_user(management), a_user(workload)
         self.connector, self.counter = Connector(workload), NodeCounter()
-        self.manager = Manager(InProcessTransport(management), clock=LoopClock(), connector=self.connector)
+        transport = InProcessTransport(management)
+        self.manager = Manager(transport, clock=LoopClock(), connector=self.connector, **options)
         self.manager.add(self.counter)
 
     async def cluster(self, name: str = "c", kubeconfig: str | None = "one") -> None:
@@ -129,9 +130,9 @@ class Farm:
 
 
 @asynccontextmanager
-async def a_farm() -> AsyncIterator[Farm]:
+async def a_farm(**options: Any) -> AsyncIterator[Farm]:
     async with a_server(Cluster.resource) as management, a_server() as workload:
-        farm = Farm(management, workload)
+        farm = Farm(management, workload, **options)
         async with at_work(farm.manager):
             yield farm
 
