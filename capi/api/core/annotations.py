@@ -17,6 +17,8 @@ REMEDIATE_MACHINE: Final = "cluster.x-k8s.io/remediate-machine"
 DISABLE_MACHINE_CREATE: Final = "cluster.x-k8s.io/disable-machine-create"
 CLONED_FROM_NAME: Final = "cluster.x-k8s.io/cloned-from-name"
 CLONED_FROM_GROUP_KIND: Final = "cluster.x-k8s.io/cloned-from-groupkind"
+TEMPLATE_HASH: Final = "cluster.x-k8s.io/template-hash"
+"""Ours, optional: on an InfraMachinePool the hash of its present template, on an InfraMachine that of the one it was made from."""
 CONVERSION_DATA: Final = "cluster.x-k8s.io/conversion-data"
 
 EXCLUDE_NODE_DRAINING: Final = "machine.cluster.x-k8s.io/exclude-node-draining"

@@ -4,8 +4,10 @@ All of it is one patch, guarded by the Node's resourceVersion because a Node's t
 Upstream: internal/controllers/machine/machine_controller_noderef.go (patchNode).
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from capi.api.builtin import Node
 from capi.api.builtin.core import Taint
@@ -26,24 +28,45 @@ class Owner(NamedTuple):
     name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class NodeSync:
+    """Which further labels and annotations of Machines go to their Nodes, besides those of the known domains."""
+
+    labels: tuple[re.Pattern[str], ...] = ()
+    annotations: tuple[re.Pattern[str], ...] = ()
+
+
+NOTHING_MORE: Final = NodeSync()
+
+
 def in_domain(key: str, domain: str) -> bool:
     """`key` is in `domain` or in a subdomain of it."""
     prefix, slash, _ = key.partition("/")
     return bool(slash) and (prefix == domain or prefix.endswith("." + domain))
 
 
-def passed_labels(machine: Machine) -> dict[str, str]:
+def passed_labels(machine: Machine, more: NodeSync = NOTHING_MORE) -> dict[str, str]:
     """The Machine's labels that belong on its Node."""
     return {
         key: value
         for key, value in machine.metadata.labels.items()
-        if key.partition("/")[0] == _ROLE_DOMAIN or any(in_domain(key, domain) for domain in _LABEL_DOMAINS)
+        if key.partition("/")[0] == _ROLE_DOMAIN
+        or any(in_domain(key, domain) for domain in _LABEL_DOMAINS)
+        or _matches(key, more.labels)
     }
 
 
-def passed_annotations(machine: Machine) -> dict[str, str]:
+def passed_annotations(machine: Machine, more: NodeSync = NOTHING_MORE) -> dict[str, str]:
     """The Machine's annotations that belong on its Node."""
-    return {k: v for k, v in machine.metadata.annotations.items() if in_domain(k, labels.MANAGED_NODE_DOMAIN)}
+    return {
+        key: value
+        for key, value in machine.metadata.annotations.items()
+        if in_domain(key, labels.MANAGED_NODE_DOMAIN) or _matches(key, more.annotations)
+    }
+
+
+def _matches(key: str, patterns: Iterable[re.Pattern[str]]) -> bool:
+    return any(pattern.search(key) for pattern in patterns)
 
 
 def ownership(cluster: Cluster, owner: Owner) -> dict[str, str]:
@@ -60,10 +83,16 @@ def pool_node_patch(node: Node, cluster: Cluster, pool: str) -> Patch | None:
 
 
 def machine_node_patch(
-    node: Node, cluster: Cluster, machine: Machine, owner: Owner, *, interruptible: bool = False
+    node: Node,
+    cluster: Cluster,
+    machine: Machine,
+    owner: Owner,
+    *,
+    interruptible: bool = False,
+    more: NodeSync = NOTHING_MORE,
 ) -> Patch | None:
     """What a Machine writes on its Node; None if it is there. What it passed on before and no longer has is removed."""
-    wanted_labels, wanted_annotations = passed_labels(machine), passed_annotations(machine)
+    wanted_labels, wanted_annotations = passed_labels(machine, more), passed_annotations(machine, more)
     marks: dict[str, str | None] = {
         **ownership(cluster, owner),
         annotations.NODE_MACHINE: machine.name,

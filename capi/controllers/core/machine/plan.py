@@ -6,14 +6,14 @@ Upstream: internal/controllers/machine/{machine_controller,machine_controller_ph
 from datetime import datetime, timedelta
 
 from capi import contract
-from capi.api.core import labels
+from capi.api.core import annotations, labels
 from capi.api.core.conditions import DELETING
 from capi.api.core.v1beta2 import Cluster
 from capi.controllers import owners
 from capi.controllers.core.machine import deletion
 from capi.controllers.core.machine.scope import Scope
 from capi.controllers.core.machine.stage import Stage
-from capi.controllers.core.machine.status import status_of
+from capi.controllers.core.machine.status import certificates_expiry, certificates_expiry_text, status_of
 from capi.controllers.core.nodes import machine_node_patch
 from capi.kube import conditions
 from capi.kube.types import Object
@@ -86,7 +86,9 @@ def node_writes(seen: Scope, cluster: Cluster) -> list[Write]:
         return []
     infra = seen.infra.obj
     interruptible = infra is not None and contract.interruptible(infra)
-    patch = machine_node_patch(seen.node, cluster, seen.machine, seen.owner, interruptible=interruptible)
+    patch = machine_node_patch(
+        seen.node, cluster, seen.machine, seen.owner, interruptible=interruptible, more=seen.sync
+    )
     return [patch] if patch is not None else []
 
 
@@ -122,6 +124,10 @@ def _events(seen: Scope) -> tuple[Event, ...]:
         found.append(Event("SuccessfulSetNodeRef", node.name))
     if node is not None and _newly_interruptible(seen, node.metadata.labels):
         found.append(Event("SuccessfulSetInterruptibleNodeLabel", node.name))
+    text = certificates_expiry_text(seen)
+    if text and certificates_expiry(seen) is None:
+        message = f'annotation {annotations.CERTIFICATES_EXPIRY} "{text}" is no time like 2026-01-31T12:00:00Z'
+        found.append(Event("InvalidCertificatesExpiry", message, "Warning"))
     if len(seen.nodes) > 1:
         names = ", ".join(sorted(node.name for node in seen.nodes)[:3])
         found.append(Event("DuplicateProviderID", f"Nodes {names} have providerID {seen.provider_id}", "Warning"))

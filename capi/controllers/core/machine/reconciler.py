@@ -8,19 +8,21 @@ Differs: one write of the status per pass; no polling.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from capi import contract
 from capi.api.builtin import Node
-from capi.api.core import finalizers, labels
+from capi.api.core import annotations, finalizers, labels
 from capi.api.core.conditions import REMOTE_CONNECTION_PROBE
 from capi.api.core.v1beta2 import Cluster, Machine, MachineDrainRule, MachinePool
-from capi.controllers import pause
+from capi.controllers import owners, pause
 from capi.controllers.core import indexes, nodes
 from capi.controllers.core.machine.drain.reads import SharedLists, look
 from capi.controllers.core.machine.plan import MANAGER, plan
 from capi.controllers.core.machine.scope import Scope, is_pooled, provider_id
+from capi.controllers.core.nodes import NodeSync
 from capi.controllers.core.objects import ABSENT, Found, look_up, value_of
 from capi.kube import conditions
 from capi.kube.objects import Unstructured
@@ -39,12 +41,13 @@ class MachineReconciler:
     gathering: ClassVar[timedelta] = timedelta(milliseconds=20)
     """A Node joins and its InfraMachine says so at the same moment: one status write, not two."""
 
-    def __init__(self) -> None:
+    def __init__(self, sync: NodeSync = nodes.NOTHING_MORE) -> None:
+        self._sync = sync
         self._lists = SharedLists()
         self.watches: Sequence[AnyWatch] = (
             Watch(Machine, indexes=indexes.MACHINE),
             Watch(Cluster, keys=_of_cluster, changed=cluster_matters),
-            Watch(MachinePool, keys=_of_pool, changed=_template_changed),
+            Watch(MachinePool, keys=_of_pool, changed=_template_changed, indexes=indexes.POOL),
             Watch(MachineDrainRule, keys=_of_rule),
             External(keys=_of_external, label_indexes=(labels.CLUSTER_NAME, labels.POOL_NAME)),
             Workload(Node, keys=_of_node, changed=node_matters, indexes=indexes.NODE),
@@ -55,7 +58,7 @@ class MachineReconciler:
         return pause.causes(obj, reader.get(Cluster, obj.spec.cluster_name, obj.namespace))
 
     async def reconcile(self, obj: Machine, reader: Reader, now: datetime) -> Plan:
-        seen = await observe(obj, reader)
+        seen = replace(await observe(obj, reader), sync=self._sync)
         if obj.deleting:
             seen = await look(seen, reader, self._lists, now)
         return plan(seen, now)
@@ -79,17 +82,36 @@ async def observe(machine: Machine, reader: Reader) -> Scope:
         elif machine.deleting and machine.status.node_ref is not None:
             known = connection.get(Node, machine.status.node_ref.name)
             found = (known,) if known is not None else ()
+    pool = _pool(machine, reader)
     return Scope(
         machine=machine,
         cluster=cluster,
-        pool=_pool(machine, reader),
-        infra=infra,
-        bootstrap=bootstrap,
+        pool=pool,
+        pool_infra=await _pool_infra(pool, infra, reader),
+        infra=_own(infra, machine),
+        bootstrap=_own(bootstrap, machine),
         control_plane=control_plane,
         control_plane_machines=planes,
         connected=connection is not None,
         nodes=tuple(found),
     )
+
+
+def _own(found: Found, machine: Machine) -> Found:
+    """What another Machine controls is neither used nor deleted. (A provider's own controller, or one that made the object for
+    this Machine, has a say in it, but no claim on it.)"""
+    obj = found.present
+    foreign = owners.foreign_controller(obj, machine) if obj is not None else None
+    theirs = foreign is not None and (foreign.group, foreign.kind) == (Machine.resource.group, Machine.resource.kind)
+    return found.unless_foreign(machine) if theirs else found
+
+
+async def _pool_infra(pool: MachinePool | None, infra: Found, reader: Reader) -> Unstructured | None:
+    """Read only for InfraMachines that say from which template they were made."""
+    if pool is None or infra.obj is None or annotations.TEMPLATE_HASH not in infra.obj.metadata.annotations:
+        return None
+    found = await look_up(reader, pool.spec.template.spec.infrastructure_ref, pool.namespace, contract.INFRA_POOL)
+    return found.obj
 
 
 async def _control_plane(cluster: Cluster, reader: Reader) -> tuple[Found, int]:
@@ -128,7 +150,13 @@ def _of_rule(rule: MachineDrainRule, reader: Reader) -> Iterable[Key]:
 
 
 def _of_external(obj: Unstructured, reader: Reader) -> Iterable[Key]:
-    return [m.key for m in reader.index(Machine, "reference", value_of(obj))]
+    """The Machines of an infrastructure or bootstrap object; of a pool's infrastructure that tells its template, all."""
+    value = value_of(obj)
+    found = [m.key for m in reader.index(Machine, "reference", value)]
+    if not found and annotations.TEMPLATE_HASH in obj.metadata.annotations:
+        for pool in reader.index(MachinePool, "reference", value):
+            found += _of_pool(pool, reader)
+    return found
 
 
 def _of_node(node: Node, cluster: ClusterKey, reader: Reader) -> Iterable[Key]:

@@ -7,7 +7,7 @@ from capi.api.builtin import Node
 from capi.api.core import labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.controllers.core.machine.drain.view import DrainView, VolumeView
-from capi.controllers.core.nodes import Owner
+from capi.controllers.core.nodes import NOTHING_MORE, NodeSync, Owner
 from capi.controllers.core.objects import ABSENT, Found
 from capi.kube.objects import Unstructured
 
@@ -20,6 +20,8 @@ class Scope:
     cluster: Cluster | None
     """None: it does not exist (any more)."""
     pool: MachinePool | None = None
+    pool_infra: Unstructured | None = None
+    """The infrastructure of its pool."""
     infra: Found = ABSENT
     bootstrap: Found = ABSENT
     control_plane: Found = ABSENT
@@ -30,6 +32,7 @@ class Scope:
     """The workload cluster's Nodes can be read."""
     nodes: tuple[Node, ...] = field(default=())
     """The Nodes with this Machine's provider ID."""
+    sync: NodeSync = NOTHING_MORE
     drain: DrainView | None = None
     """Read when the Node is drained, or its volumes are waited for."""
     volumes: VolumeView | None = None

@@ -12,30 +12,30 @@ from datetime import datetime, timedelta
 import msgspec
 
 from capi import contract
+from capi.api.core import annotations, labels
 from capi.api.core import conditions as types
 from capi.api.core.conditions import MachineReason
 from capi.api.core.v1beta2 import (
     MachineAddress,
-    MachineDeprecatedStatus,
     MachineInitialization,
     MachineNodeRef,
     MachineStatus,
-    MachineV1Beta1Status,
     NodeSystemInfo,
 )
+from capi.controllers.core.machine.deprecated import deprecated_status
 from capi.controllers.core.machine.node_conditions import node_conditions
 from capi.controllers.core.machine.scope import Scope, had_bootstrap_data
 from capi.controllers.core.machine.stage import Stage
 from capi.controllers.core.objects import Found
 from capi.controllers.core.summary import Part, Reasons, false, mirror, ready_of, summarize, true, unknown
-from capi.kube import conditions
+from capi.kube import conditions, times
 from capi.kube.conditions import Condition
+from capi.kube.objects import Unstructured
 
 LONG = timedelta(minutes=15)
 """A deletion that takes longer says so."""
 LONG_DRAIN = timedelta(minutes=5)
 """And a drain that takes longer says what that is likely due to."""
-INVALID_CONFIGURATION = "InvalidConfiguration"
 _READY = Reasons(MachineReason.READY, MachineReason.NOT_READY, MachineReason.READY_UNKNOWN)
 
 
@@ -74,7 +74,8 @@ def status_of(seen: Scope, stage: Stage | None, now: datetime) -> Observed:
         failure_domain=_failure_domain(seen),
         phase=phase,
         deletion=stage.times if stage is not None else None,
-        deprecated=_deprecated(seen),
+        deprecated=deprecated_status(seen, stage, now),
+        certificates_expiry_date=certificates_expiry(seen),
     )
     return Observed(status, _earliest(now, nodes.recheck_at, left, _long_at(seen, now)))
 
@@ -132,8 +133,9 @@ def updating_condition() -> Condition:
 def up_to_date_conditions(seen: Scope) -> tuple[Condition, ...]:
     """UpToDate of a pool's Machine; of other Machines whoever owns them says it.
 
-    False: it is being deleted, its infrastructure says that it was made from an earlier template (condition UpToDate of
-    the InfraMachine; optional, ours), or its Node runs another version than the pool's template asks for.
+    False: it is being deleted; its infrastructure says that it was made from an earlier template (condition UpToDate of the
+    InfraMachine, or a template-hash annotation other than that of the InfraMachinePool; both optional, ours); or its Node
+    runs another version than the pool's template asks for.
     """
     pool = seen.pool
     if pool is None:
@@ -145,10 +147,38 @@ def up_to_date_conditions(seen: Scope) -> tuple[Condition, ...]:
         said = conditions.get(contract.conditions(seen.infra.obj), type_)
         if said is not None and said.status == "False":
             return (false(type_, MachineReason.NOT_UP_TO_DATE, said.message or said.reason),)
+    made, present = _template_hash(seen.infra.obj), _template_hash(seen.pool_infra)
+    if made and present and made != present:
+        return (false(type_, MachineReason.NOT_UP_TO_DATE, f"* {seen.infra} was made from an earlier template"),)
     wanted, actual = pool.spec.template.spec.version, _version(seen)
     if wanted and actual and wanted != actual:
         return (false(type_, MachineReason.NOT_UP_TO_DATE, f"* Version {actual}, {wanted} required"),)
     return (true(type_, MachineReason.UP_TO_DATE),)
+
+
+def _template_hash(obj: Unstructured | None) -> str:
+    return obj.metadata.annotations.get(annotations.TEMPLATE_HASH, "") if obj is not None else ""
+
+
+def certificates_expiry(seen: Scope) -> datetime | None:
+    """When the first certificate of a control plane Machine ends: as it says itself, else as its bootstrap config does.
+
+    None for what is no time; `plan` tells that.
+    """
+    text = certificates_expiry_text(seen)
+    try:
+        return times.parse(text) if text else None
+    except ValueError:
+        return None
+
+
+def certificates_expiry_text(seen: Scope) -> str:
+    """The annotation, of control plane Machines."""
+    if labels.CONTROL_PLANE not in seen.machine.metadata.labels:
+        return ""
+    name, config = annotations.CERTIFICATES_EXPIRY, seen.bootstrap.obj
+    own = seen.machine.metadata.annotations.get(name, "")
+    return own or (config.metadata.annotations.get(name, "") if config is not None else "")
 
 
 def _version(seen: Scope) -> str:
@@ -257,27 +287,6 @@ def _failure_domain(seen: Scope) -> str:
     infra = seen.infra.obj
     reported = contract.failure_domain(infra) if infra is not None and seen.provisioned_now else ""
     return reported or seen.machine.status.failure_domain
-
-
-def _deprecated(seen: Scope) -> MachineDeprecatedStatus | None:
-    reason, message = failure(seen)
-    if not reason and not message:
-        return None
-    return MachineDeprecatedStatus(v1beta1=MachineV1Beta1Status(failure_reason=reason, failure_message=message))
-
-
-def failure(seen: Scope) -> tuple[str, str]:
-    """failureReason and failureMessage of the old API: what is wrong now, empty when nothing is."""
-    if seen.machine.deleting:
-        return "", ""
-    if seen.infra.missing and seen.provisioned:
-        return INVALID_CONFIGURATION, f"Machine infrastructure resource {seen.infra} has been deleted after being ready"
-    for found in (seen.bootstrap, seen.infra):
-        if found.obj is not None:
-            reason, message = contract.failure(found.obj)
-            if reason or message:
-                return reason, f"Failure detected from referenced resource {found}: {message or reason}"
-    return "", ""
 
 
 def _earliest(now: datetime, *times: datetime | None) -> timedelta | None:

@@ -1,5 +1,6 @@
 """Machine: from the infrastructure's first sign of life to Running."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from capi.api.core.v1beta2 import (
 from capi.controllers import owners
 from capi.controllers.core.machine.plan import plan
 from capi.controllers.core.machine.scope import Scope
+from capi.controllers.core.nodes import NodeSync
 from capi.runtime.plan import Patch
 from tests.unit.controllers.builders import (
     LONG_AGO,
@@ -168,7 +170,8 @@ def test_infrastructure_that_is_not_there(status: Any, infra: Any, reason: str, 
 def test_no_failure_is_terminal() -> None:
     broken = plan(a_scope(machine=a_machine(status=running()), infra=found(None, "TestMachine", "p-0")), NOW)
     healed = plan(a_scope(machine=after(a_machine(), broken)), NOW)
-    assert healed.status.deprecated is None  # type: ignore[union-attr]
+    old = healed.status.deprecated.v1beta1  # type: ignore[union-attr]
+    assert (old.failure_reason, old.failure_message) == ("", "")
     assert healed.status.phase == "Running"  # type: ignore[union-attr]
 
 
@@ -368,3 +371,97 @@ def test_a_missing_cluster_is_waited_for() -> None:
     made = plan(a_scope(cluster=None), NOW)
     assert (made.writes, made.status, made.error) == ((), None, None)
     assert [event.reason for event in made.events] == ["ClusterNotFound"]
+
+
+def old(made: Any) -> dict[str, tuple[str, str, str]]:
+    """Conditions of the old API: status, severity and reason by type."""
+    return {c.type: (c.status, c.severity, c.reason) for c in made.status.deprecated.v1beta1.conditions}
+
+
+def test_the_old_conditions_of_a_running_machine() -> None:
+    assert old(plan(a_scope(), NOW)) == {
+        "Ready": ("True", "", ""), "InfrastructureReady": ("True", "", ""), "NodeHealthy": ("True", "", ""),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"nodes": ()}, ("False", "Warning", "NodeProvisioning")),
+        ({"nodes": (), "machine": a_machine(status=running())}, ("False", "Error", "NodeNotFound")),
+        ({"nodes": (a_node(ready="False"),)}, ("False", "Warning", "NodeConditionsFailed")),
+        ({"nodes": (a_node(ready="Unknown"),)}, ("True", "", "")),
+        ({"infra": found(infra_machine(deleting=True))}, ("False", "Info", "Deleting")),
+        (
+            {"machine": a_machine(spec={"provider_id": ""}), "infra": found(infra_machine(provider_id=""))},
+            ("False", "Info", "WaitingForNodeRef"),
+        ),
+    ],
+)
+def test_the_old_condition_of_the_node(changes: Any, wanted: Any) -> None:
+    assert old(plan(a_scope(**changes), NOW))["NodeHealthy"] == wanted
+
+
+def test_old_conditions_wait_for_infrastructure_and_data() -> None:
+    config = provider("TestConfig", "b", status={"initialization": {"dataSecretCreated": False}})
+    machine = alone(spec={"bootstrap": MachineBootstrap(config_ref=ref("TestConfig", "b"))})
+    made = plan(
+        a_scope(machine=machine, bootstrap=found(config), infra=found(infra_machine(provisioned=False)), nodes=()), NOW
+    )
+    assert old(made)["BootstrapReady"] == ("False", "Info", "WaitingForDataSecret")
+    assert old(made)["InfrastructureReady"] == ("False", "Info", "WaitingForInfrastructure")
+    assert old(made)["Ready"][0] == "False"
+
+
+def test_old_conditions_of_a_health_check_follow_the_new_ones() -> None:
+    sick = (
+        condition("HealthCheckSucceeded", "False", "NodeDeleted", "Health check failed: Node p-0 has been deleted"),
+        condition("OwnerRemediated", "False", "WaitingForRemediation"),
+    )
+    made = old(plan(a_scope(machine=a_machine(conditions=sick)), NOW))
+    assert made["HealthCheckSucceeded"] == ("False", "Warning", "NodeNotFound")
+    assert made["OwnerRemediated"] == ("False", "Warning", "WaitingForRemediation")
+    assert made["Ready"][0] == "False"
+    well = (condition("HealthCheckSucceeded", "True"),)
+    assert old(plan(a_scope(machine=a_machine(conditions=well)), NOW))["HealthCheckSucceeded"] == ("True", "", "")
+
+
+def test_old_conditions_keep_what_is_known_while_the_connection_is_lost() -> None:
+    before = after(a_machine(), plan(a_scope(), NOW))
+    assert old(plan(a_scope(machine=before, connected=False, nodes=()), NOW))["NodeHealthy"] == ("True", "", "")
+
+
+def test_expiry_of_certificates() -> None:
+    name, when = annotations.CERTIFICATES_EXPIRY, "2027-01-31T12:00:00Z"
+    plane = {labels.CONTROL_PLANE: ""}
+    config = provider("TestConfig", "b", annotations={name: "2026-06-01T00:00:00Z"})
+    by_config = plan(a_scope(machine=alone(meta={"labels": plane}), bootstrap=found(config)), NOW)
+    assert by_config.status.certificates_expiry_date.month == 6  # type: ignore[union-attr]
+    both = a_scope(machine=alone(meta={"labels": plane, "annotations": {name: when}}), bootstrap=found(config))
+    assert plan(both, NOW).status.certificates_expiry_date.year == 2027  # type: ignore[union-attr]
+    worker = plan(a_scope(machine=alone(meta={"annotations": {name: when}})), NOW)
+    assert worker.status.certificates_expiry_date is None  # type: ignore[union-attr]
+    broken = plan(a_scope(machine=alone(meta={"labels": plane, "annotations": {name: "soon"}})), NOW)
+    assert broken.status.certificates_expiry_date is None  # type: ignore[union-attr]
+    assert [event.reason for event in broken.events if event.type == "Warning"] == ["InvalidCertificatesExpiry"]
+
+
+def test_another_template_hash_than_the_pools_is_not_up_to_date() -> None:
+    def seen(own: str, pools: str) -> Any:
+        infra = found(infra_machine(meta={"annotations": {annotations.TEMPLATE_HASH: own}}))
+        return a_scope(
+            infra=infra, pool_infra=provider("TestMachinePool", "p", annotations={annotations.TEMPLATE_HASH: pools})
+        )
+
+    assert brief(plan(seen("a", "b"), NOW), "UpToDate") == ("False", "NotUpToDate")
+    assert brief(plan(seen("a", "a"), NOW), "UpToDate") == ("True", "UpToDate")
+
+
+def test_further_labels_and_annotations_go_to_the_node_by_setting() -> None:
+    sync = NodeSync((re.compile(r"^acme\.example/"),), (re.compile(r"^note\."),))
+    machine = a_machine(meta={"labels": {"acme.example/rack": "7", "x": "y"}, "annotations": {"note.a": "1", "b": "2"}})
+    body = patches(plan(a_scope(machine=machine, sync=sync), NOW), "Node")["p-0"].body["metadata"]
+    assert body["labels"] == {"acme.example/rack": "7"}
+    assert body["annotations"]["note.a"] == "1"
+    assert "b" not in body["annotations"]
+    assert body["annotations"][annotations.NODE_LABELS_FROM_MACHINE] == "acme.example/rack"
