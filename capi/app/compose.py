@@ -24,6 +24,7 @@ from capi.controllers.core.cluster.reconciler import ClusterReconciler
 from capi.controllers.core.machine.reconciler import MachineReconciler
 from capi.controllers.core.machinehealthcheck.reconciler import MachineHealthCheckReconciler
 from capi.controllers.core.machinepool.reconciler import MachinePoolReconciler
+from capi.controllers.core.nodes import NOTHING_MORE, NodeSync
 from capi.controllers.infra.cluster.reconciler import DevClusterReconciler
 from capi.controllers.infra.machine.reconciler import DevMachineReconciler
 from capi.controllers.infra.machinepool.reconciler import DevMachinePoolReconciler
@@ -73,11 +74,11 @@ class HttpConnector:
         return http.connect(kubeconfigs.parse(kubeconfig, source=f"Secret {cluster}-kubeconfig"))
 
 
-def reconcilers(infra: Infrastructure) -> dict[str, Reconciler[Any]]:
+def reconcilers(infra: Infrastructure, sync: NodeSync = NOTHING_MORE) -> dict[str, Reconciler[Any]]:
     """All controllers by the name the command line knows them by."""
     return {
         "cluster": ClusterReconciler(),
-        "machine": MachineReconciler(),
+        "machine": MachineReconciler(sync),
         "machinepool": MachinePoolReconciler(),
         "machinehealthcheck": MachineHealthCheckReconciler(),
         "devcluster": DevClusterReconciler(infra.workloads),
@@ -96,10 +97,11 @@ def manager(  # noqa: PLR0913 - ports and options
     election: Election | None = None,
     namespace: str | None = None,
     watch_filter: str = "",
+    sync: NodeSync = NOTHING_MORE,
     tune_gc: bool = False,
 ) -> Manager:
     """A manager with all controllers, or those named in `only`. Raises UnknownController."""
-    available = reconcilers(infra)
+    available = reconcilers(infra, sync)
     for name in only:
         if name not in available:
             raise UnknownController(f"there is no controller {name!r}; there are {', '.join(sorted(available))}")

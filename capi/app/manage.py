@@ -14,6 +14,7 @@ from capi.app.webhook import serving
 from capi.client import http, kubeconfig
 from capi.client.client import Client
 from capi.client.config import ClusterConfig
+from capi.controllers.core.nodes import NodeSync
 from capi.kube.errors import CapiError, NotFound
 from capi.kube.types import ResourceType
 from capi.runtime.election import Election
@@ -58,6 +59,7 @@ async def manager(settings: ManagerSettings, progress: Progress) -> int:
             election=election,
             namespace=settings.namespace,
             watch_filter=settings.watch_filter,
+            sync=NodeSync(settings.sync_labels, settings.sync_annotations),
             tune_gc=True,
         )
         if settings.health_port is not None:

@@ -2,6 +2,7 @@
 reads them. Times are timedeltas."""
 
 import os
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -66,6 +67,9 @@ class ManagerSettings:
     """Look after this namespace only; None = all."""
     watch_filter: str = ""
     """Look only after objects whose label cluster.x-k8s.io/watch-filter has this value; "" = all."""
+    sync_labels: tuple[re.Pattern[str], ...] = ()
+    """Labels of Machines that go to their Nodes besides those of the known domains: keys that one of these matches."""
+    sync_annotations: tuple[re.Pattern[str], ...] = ()
     leader_elect: bool = True
     lease_namespace: str = "capi-system"
     lease_name: str = "capi-manager"

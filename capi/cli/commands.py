@@ -40,6 +40,8 @@ def manager(options: argparse.Namespace) -> int:
             context=options.context,
             namespace=options.namespace,
             watch_filter=options.watch_filter,
+            sync_labels=options.additional_sync_machine_labels,
+            sync_annotations=options.additional_sync_machine_annotations,
             leader_elect=options.leader_elect,
             lease_namespace=options.lease_namespace,
             lease_name=options.lease_name,

@@ -6,6 +6,7 @@ said to people to standard error. Exit codes: capi.cli.errors.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -157,6 +158,14 @@ def _manager_options(manager: Parser) -> None:
         metavar="VALUE",
         help="look only after objects whose label cluster.x-k8s.io/watch-filter is VALUE (all)",
     )
+    for what in ("labels", "annotations"):
+        manager.add_argument(
+            f"--additional-sync-machine-{what}",
+            type=_patterns,
+            default=(),
+            metavar="REGEX,…",
+            help=f"further {what} of Machines that go to their Nodes: those whose key one of these matches (none)",
+        )
     manager.add_argument(
         "--lease-namespace", default="capi-system", metavar="NAME", help="namespace of the lease (%(default)s)"
     )
@@ -272,6 +281,16 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; write a number from 0 to 65535")
     return int(text)
+
+
+def _patterns(text: str) -> tuple[re.Pattern[str], ...]:
+    found = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            found.append(re.compile(part))
+        except re.error as error:
+            raise argparse.ArgumentTypeError(f"{part!r} is not a regular expression: {error}") from error
+    return tuple(found)
 
 
 def _duration(text: str) -> timedelta:

@@ -27,6 +27,11 @@ MISTAKES = [
     ("up -f a.yaml", "unknown option -f: files need none", "capi up FILE"),
     ("up --port 70000", "option --port: '70000' is not a port; write a number from 0 to 65535", "capi up --help"),
     ("up --timeout 0", "option --timeout: '0' is not more than 0; write 90s", "capi up --help"),
+    (
+        "manager --additional-sync-machine-labels a(",
+        "option --additional-sync-machine-labels: 'a(' is not a regular expression: ",
+        "capi manager --help",
+    ),
     ("up --data-dir", "option --data-dir: needs a value", "capi up --help"),
     ("version -o xml", "option --output: unknown value 'xml'; choose from json, yaml", "capi version --help"),
     ("version -o yml", "did you mean yaml?", "capi version --help"),
@@ -54,6 +59,12 @@ def test_without_a_command_the_help_is_shown(line: str, capsys: pytest.CaptureFi
 
 def test_files_may_stand_on_both_sides_of_options() -> None:
     assert parser().parse_args(["up", "a", "--wait", "b", "-"]).files == [Path("a"), Path("b"), Path("-")]
+
+
+def test_regular_expressions_are_separated_by_commas() -> None:
+    given = parser().parse_args(["manager", "--additional-sync-machine-labels", r"^a\.io/, team,"])
+    assert [found.pattern for found in given.additional_sync_machine_labels] == [r"^a\.io/", "team"]
+    assert given.additional_sync_machine_annotations == ()
 
 
 def test_the_version_is_an_option_too() -> None:
