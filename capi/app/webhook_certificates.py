@@ -86,7 +86,8 @@ async def _store(client: Client, namespace: str, old: Secret | None, made: Certi
     }
     if old is None:
         await client.create(Secret.resource, body)
-    else:
+    else:  # its type cannot be changed, nor does it matter
+        del body["type"]
         body["metadata"]["resourceVersion"] = old.metadata.resource_version
         await client.patch(Secret.resource, NAME, namespace, body)
     return made

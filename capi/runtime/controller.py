@@ -231,6 +231,8 @@ class Controller:
             if all(isinstance(error, TerminalError) for error in outcome.errors):
                 self._generations[key] = obj.metadata.generation
                 raise outcome.errors[0]
+            if plan.requeue_after is not None and plan.requeue_after > timedelta():
+                self.queue.add_after(key, plan.requeue_after.total_seconds())  # however long the retry waits
             raise ExceptionGroup(f"reconciling {obj.resource.kind} {key}", outcome.errors)
         if outcome.conflicts:
             self.queue.retry(key)

@@ -7,7 +7,7 @@ import pytest
 from capi.api.builtin import Node
 from capi.api.core.v1beta2 import Machine, MachineHealthCheck
 from capi.kube import conditions
-from capi.kube.types import Object
+from capi.kube.types import Object, ResourceType
 from tests.world import manifests
 from tests.world.rig import World, world
 
@@ -177,3 +177,69 @@ async def test_a_paused_machine_is_not_replaced() -> None:
         assert uids(await w.machines()) == before
         found = (await w.machines())[name].status.conditions
         assert conditions.get(found, "OwnerRemediated") is None
+
+
+async def test_each_writer_of_a_machine_owns_its_own_fields() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.apply(a_check())
+        await w.settle()
+        name = min(await w.machines())
+        await set_ready(w, name, "False")
+        await w.advance(seconds=20)
+        found: Object = await w.client.get(Machine.resource, name, "default")
+        owned = {entry["manager"]: entry["fieldsV1"] for entry in found["metadata"]["managedFields"]}
+        assert set(owned) == {"capi-machinepool", "capi-machine", "capi-machinehealthcheck"}
+        assert set(owned["capi-machinehealthcheck"]["f:status"]["f:conditions"]) == {
+            'k:{"type":"HealthCheckSucceeded"}'
+        }
+        assert 'k:{"type":"HealthCheckSucceeded"}' not in owned["capi-machine"]["f:status"]["f:conditions"]
+        assert "f:status" not in owned["capi-machinepool"]
+        assert "f:spec" not in owned["capi-machine"]
+
+
+def _definition(kind: str) -> Object:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    plural = kind.lower() + "s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.fix.example", "labels": {"cluster.x-k8s.io/v1beta2": "v1"}},
+        "spec": {
+            "group": "fix.example",
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}],
+        },
+    }
+
+
+async def test_an_external_remediator_is_asked_once_and_told_when_it_is_over() -> None:
+    requests = ResourceType("fix.example", "v1", "Fix", "fixes")
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        reference = {"apiVersion": "fix.example/v1", "kind": "FixTemplate", "name": "t"}
+        await w.apply(a_check(templateRef=reference))
+        await w.settle()
+        name = min(before := uids(await w.machines()))
+        await set_ready(w, name, "False")
+        await w.advance(seconds=60)
+        missing = conditions.get((await w.machines())[name].status.conditions, "ExternallyRemediated")
+        assert missing is not None
+        assert missing.reason == "RemediationTemplateNotFound"
+        fix = _definition("Fix")
+        fix["metadata"]["name"] = "fixes.fix.example"
+        fix["spec"]["names"]["plural"] = "fixes"
+        await w.apply(fix, _definition("FixTemplate"))
+        template = {"metadata": {"name": "t", "namespace": "default"}, "spec": {"template": {"spec": {"hard": True}}}}
+        await w.client.create(ResourceType("fix.example", "v1", "FixTemplate", "fixtemplates"), template)
+        await w.advance(seconds=60)
+        request: Object = await w.client.get(requests, name, "default")
+        assert request["spec"] == {"hard": True}
+        assert [owner["uid"] for owner in request["metadata"]["ownerReferences"]] == [before[name]]
+        assert len(await w.client.list(requests, "default")) == 1
+        assert uids(await w.machines()) == before, "the remediator acts, not the pool"
+        await set_ready(w, name, "True")
+        await w.advance(seconds=60)
+        assert await w.client.list(requests, "default") == []
+        assert conditions.is_true((await w.machines())[name].status.conditions, "HealthCheckSucceeded")

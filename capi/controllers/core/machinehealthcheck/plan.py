@@ -41,6 +41,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
         status=status_of(seen, verdicts, gate, now),
         events=events,
         requeue_after=_next_look(verdicts, now),
+        error=seen.template.error,  # a kind that is not known yet has no watch that would wake this
     )
 
 

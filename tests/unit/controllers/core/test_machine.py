@@ -465,3 +465,12 @@ def test_further_labels_and_annotations_go_to_the_node_by_setting() -> None:
     assert body["annotations"]["note.a"] == "1"
     assert "b" not in body["annotations"]
     assert body["annotations"][annotations.NODE_LABELS_FROM_MACHINE] == "acme.example/rack"
+
+
+def test_a_settled_machine_outside_a_pool_is_silent() -> None:
+    seen = a_scope(machine=alone(), pool=None)
+    first = plan(seen, NOW)
+    marks = patches(first, "Node")["p-0"].body["metadata"]["annotations"]
+    node = a_node(annotations={name: value for name, value in marks.items() if value is not None})
+    settled = replace(seen, machine=after(alone(), first), nodes=(node,))
+    assert patches(plan(settled, NOW), "Node") == {}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -32,7 +32,9 @@ from capi.kube.conditions import Condition
 from capi.kube.errors import UnknownKind
 from capi.kube.objects import ObjectMeta
 from capi.kube.types import Object
-from capi.runtime.plan import Apply, Create, Plan
+from capi.runtime.plan import Apply, ClusterKey, Create, Plan
+from capi.runtime.reader import Reader
+from capi.runtime.watches import Workload
 from tests.unit.controllers.builders import (
     LONG_AGO,
     NOW,
@@ -48,6 +50,7 @@ from tests.unit.controllers.builders import (
     running,
 )
 from tests.unit.controllers.core.passes import after, brief, deletes, said
+from tests.unit.controllers.core.test_waking import Cache
 
 POOL = {labels.POOL_NAME: "p"}
 NODE_UNKNOWN = UnhealthyNodeCondition(type="Ready", status="Unknown", timeout_seconds=300)
@@ -464,3 +467,15 @@ def test_what_is_woken_by_a_node() -> None:
 
 def test_gates_are_values() -> None:
     assert gate_of(a_check(), 2, 1) == Gate(True, 1, "unhealthyLessThanOrEqualTo: 100%")
+
+
+def test_a_node_that_two_machines_claim_wakes_nobody() -> None:
+    check = a_check()
+    one = Cache(check, a_machine(0, status=running(0)))
+    wake = next(w for w in reconciler.MachineHealthCheckReconciler().watches if isinstance(w, Workload))
+    assert wake.keys is not None
+    cluster = ClusterKey(NS, "c")
+    assert list(wake.keys(a_node(0), cluster, cast(Reader, one))) == [check.key]
+    two = Cache(check, a_machine(0, status=running(0)), a_machine(1, status=running(0)))
+    assert list(wake.keys(a_node(0), cluster, cast(Reader, two))) == []
+    assert list(wake.keys(a_node(0), ClusterKey(NS, "d"), cast(Reader, one))) == []

@@ -8,7 +8,7 @@ import pytest
 from capi.api.builtin import Node
 from capi.api.core import annotations, labels
 from capi.api.core.conditions import REMOTE_CONNECTION_PROBE
-from capi.api.core.v1beta2 import Cluster, Machine, MachinePool, MachinePoolStatus
+from capi.api.core.v1beta2 import Cluster, Machine, MachineHealthCheck, MachinePool, MachinePoolStatus
 from capi.controllers import pause
 from capi.controllers.core import indexes
 from capi.controllers.core.cluster.reconciler import ClusterReconciler
@@ -30,7 +30,12 @@ from tests.unit.controllers.builders import (
     with_status,
 )
 
-INDEXES: Mapping[Any, Any] = {Machine: indexes.MACHINE, MachinePool: indexes.POOL, Cluster: indexes.CLUSTER}
+INDEXES: Mapping[Any, Any] = {
+    Machine: indexes.MACHINE,
+    MachinePool: indexes.POOL,
+    MachineHealthCheck: indexes.HEALTH_CHECK,
+    Cluster: indexes.CLUSTER,
+}
 HERE = ClusterKey("default", "c")
 
 
