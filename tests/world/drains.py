@@ -1,4 +1,4 @@
-"""Pods, budgets and volumes of a workload cluster, for stories about drains. Nobody runs Pods there: tests end them."""
+"""Pods, budgets and volumes of a workload cluster, for stories about drains. Pods take their time to end: `end` lets them."""
 
 import re
 from collections import Counter
@@ -7,57 +7,42 @@ from typing import Any
 from capi.api.builtin import Node, Pod
 from capi.client.client import Client
 from capi.kube.conditions import Condition, get
-from capi.kube.errors import NotFound
 from capi.kube.types import Object, ResourceType
 from tests.world.rig import World
 
 BUDGETS = ResourceType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 DAEMON_SETS = ResourceType("apps", "v1", "DaemonSet", "daemonsets")
+SLOW = "example.com/takes-its-time"
 VOLUMES = ResourceType("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 ATTACHMENTS = ResourceType("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
 
 
 def a_pod(name: str, node: str, *, labels: dict[str, str] | None = None, **spec: Any) -> Object:
     """A Pod that a scheduler has put on a Node; `meta` are members of its metadata."""
-    meta = spec.pop("meta", {})
-    body: Object = {"nodeName": node, "containers": [{"name": "c", "image": "app:1"}], **spec}
-    return {"metadata": {"name": name, "namespace": "default", "labels": labels or {}, **meta}, "spec": body}
+    meta = {"name": name, "namespace": "default", "labels": labels or {}, "finalizers": [SLOW], **spec.pop("meta", {})}
+    return {"metadata": meta, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "app:1"}], **spec}}
 
 
-async def run(workload: Client, *pods: Object) -> None:
+async def run(w: World, *pods: Object) -> None:
     """Create Pods, and let them run."""
     for pod in pods:
-        await workload.create(Pod.resource, pod)
-        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-        metadata = pod["metadata"]
-        await workload.patch(
-            Pod.resource, metadata["name"], metadata["namespace"], {"status": ready}, subresource="status"
-        )
+        await w.workload().create(Pod.resource, pod)
+    await w.settle()
+    assert {pod.status.phase for pod in await w.workload().list(Pod)} == {"Running"}
 
 
-async def budget(workload: Client, allowed: int, *, healthy: int = 1, name: str = "guard") -> None:
-    """Protect the Pods with label app=guarded; again: allow more or fewer disruptions."""
-    spec = {"minAvailable": healthy, "selector": {"matchLabels": {"app": "guarded"}}}
-    try:
-        made = await workload.get(BUDGETS, name, "default")
-    except NotFound:
-        made = await workload.create(BUDGETS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-    status = {
-        "observedGeneration": made["metadata"]["generation"],
-        "disruptionsAllowed": allowed,
-        "currentHealthy": healthy,
-        "desiredHealthy": healthy,
-        "expectedPods": healthy,
-    }
-    await workload.patch(BUDGETS, name, "default", {"status": status}, subresource="status")
+async def budget(workload: Client, least: int, name: str = "guard") -> None:
+    """At least so many Pods with label app=guarded must be healthy; again: another number."""
+    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": "guarded"}}}
+    body = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    await workload.apply(BUDGETS, body, manager="test")
 
 
 async def end(workload: Client) -> list[str]:
-    """As a kubelet: Pods that are being deleted are gone. Their names."""
-    ended = [pod for pod in await workload.list(Pod) if pod.deleting]
+    """Pods that are being deleted have ended what they had to. Their names."""
+    ended = [pod for pod in await workload.list(Pod) if pod.deleting and pod.metadata.finalizers]
     for pod in ended:
-        options = b'{"gracePeriodSeconds":0}'
-        await workload.send("DELETE", Pod.resource.path(pod.namespace, pod.name), (), options)
+        await workload.patch(Pod.resource, pod.name, pod.namespace, {"metadata": {"finalizers": None}})
     return sorted(pod.name for pod in ended)
 
 

@@ -38,8 +38,8 @@ async def test_a_budget_holds_the_machine_back_and_its_node_is_cordoned_until_it
         workload, victim = w.workload(), min(await w.machines())
         note: Object = {"metadata": {"annotations": {"cluster.x-k8s.io/delete-machine": "yes"}}}
         await w.client.patch(Machine.resource, victim, "default", note)
-        await run(workload, a_pod("app", victim, labels={"app": "guarded"}))
-        await drains.budget(workload, allowed=0)
+        await run(w, a_pod("app", victim, labels={"app": "guarded"}))
+        await drains.budget(workload, least=1)
         await w.client.scale(type(await w.pool()), "workers", "default", 1)
         await w.advance(minutes=5)
         assert (await w.machines())[victim].deleting and await stands(w, victim)
@@ -50,7 +50,7 @@ async def test_a_budget_holds_the_machine_back_and_its_node_is_cordoned_until_it
             "* Pod default/app: cannot evict pod as it would violate the pod's disruption budget. "
             "The disruption budget guard needs 1 healthy pods and has 1 currently"
         ]
-        await drains.budget(workload, allowed=1)
+        await drains.budget(workload, least=0)
         await w.advance(seconds=25)
         assert await drains.end(workload) == ["app"]
         await w.advance(seconds=25)
@@ -63,8 +63,8 @@ async def test_a_wait_for_a_budget_is_silent_but_for_the_evictions() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=1)
         [victim] = await w.machines()
-        await run(w.workload(), a_pod("app", victim, labels={"app": "guarded"}))
-        await drains.budget(w.workload(), allowed=0)
+        await run(w, a_pod("app", victim, labels={"app": "guarded"}))
+        await drains.budget(w.workload(), least=1)
         await going(w)
         await w.advance(minutes=1)
         before = await w.writes()
@@ -102,11 +102,9 @@ async def test_daemons_static_pods_and_skipped_ones_stay_and_others_go_at_once()
         workload, [victim] = w.workload(), await w.machines()
         owner = await a_daemon_set(workload)
         mirror = {"annotations": {"kubernetes.io/config.mirror": "hash"}}
-        orphaned = {**owner, "uid": "gone", "name": "gone"}
         await run(
-            workload,
+            w,
             a_pod("daemon", victim, meta={"ownerReferences": [owner]}),
-            a_pod("orphan", victim, meta={"ownerReferences": [orphaned]}),
             a_pod("static", victim, meta=mirror),
             a_pod("kept", victim, labels={"cluster.x-k8s.io/drain": "Skip"}),
             *(a_pod(f"app-{number}", victim) for number in range(40)),
@@ -115,8 +113,7 @@ async def test_daemons_static_pods_and_skipped_ones_stay_and_others_go_at_once()
         await w.advance(seconds=5)
         found = await drains.pods(workload)
         assert {name for name, ends in found.items() if not ends} == {"daemon", "static", "kept"}
-        assert "and 38 more" not in (await deleting(w, victim)).message
-        assert "... (38 more): deletionTimestamp set" in (await deleting(w, victim)).message
+        assert "... (37 more): deletionTimestamp set" in (await deleting(w, victim)).message
         await drains.end(workload)
         await w.advance(seconds=25)
         assert await gone(w, victim)
@@ -142,7 +139,7 @@ async def test_rules_order_evictions_and_let_jobs_end() -> None:
         await rule(w, "b-jobs", {"drain": {"behavior": "WaitCompleted"}, "pods": [chosen("job")]})
         await rule(w, "c-other", {"drain": {"behavior": "Skip"}, "machines": [{"selector": labelled("other")}]})
         names = ("front", "store", "job")
-        await run(workload, *(a_pod(name, victim, labels={"app": name}) for name in names))
+        await run(w, *(a_pod(name, victim, labels={"app": name}) for name in names))
         await going(w)
         await w.advance(seconds=20)
         assert await drains.pods(workload) == {"front": True, "job": False, "store": False}
@@ -172,8 +169,8 @@ async def test_a_new_rule_counts_at_once_for_a_drain_that_waits() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=1)
         [victim] = await w.machines()
-        await run(w.workload(), a_pod("app", victim, labels={"app": "guarded"}))
-        await drains.budget(w.workload(), allowed=0)
+        await run(w, a_pod("app", victim, labels={"app": "guarded"}))
+        await drains.budget(w.workload(), least=1)
         await going(w)
         await w.advance(minutes=10)
         began = w.clock.monotonic()
@@ -186,8 +183,8 @@ async def test_a_drain_goes_on_after_a_restart_with_the_start_it_noted() -> None
     async with world() as w:
         await w.cluster_with_pool(replicas=1)
         workload, [victim] = w.workload(), await w.machines()
-        await run(workload, a_pod("app", victim, labels={"app": "guarded"}))
-        await drains.budget(workload, allowed=0)
+        await run(w, a_pod("app", victim, labels={"app": "guarded"}))
+        await drains.budget(workload, least=1)
         await going(w)
         await w.advance(minutes=2)
         noted = (await w.machines())[victim].status.deletion
@@ -195,7 +192,7 @@ async def test_a_drain_goes_on_after_a_restart_with_the_start_it_noted() -> None
         await w.restart_controllers()
         await w.advance(minutes=1)
         assert (await w.machines())[victim].status.deletion == noted
-        await drains.budget(w.workload(), allowed=1)
+        await drains.budget(w.workload(), least=0)
         await w.advance(seconds=30)
         assert await drains.end(w.workload()) == ["app"]
         await w.advance(seconds=30)
@@ -206,8 +203,8 @@ async def test_the_timeout_ends_a_drain() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=1, template={"deletion": {"nodeDrainTimeoutSeconds": 90}})
         [victim] = await w.machines()
-        await run(w.workload(), a_pod("app", victim, labels={"app": "guarded"}))
-        await drains.budget(w.workload(), allowed=0)
+        await run(w, a_pod("app", victim, labels={"app": "guarded"}))
+        await drains.budget(w.workload(), least=1)
         await going(w)
         await w.advance(seconds=70)
         assert await stands(w, victim)
@@ -219,8 +216,8 @@ async def test_a_cluster_that_goes_is_not_drained() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=1)
         [victim] = await w.machines()
-        await run(w.workload(), a_pod("app", victim, labels={"app": "guarded"}))
-        await drains.budget(w.workload(), allowed=0)
+        await run(w, a_pod("app", victim, labels={"app": "guarded"}))
+        await drains.budget(w.workload(), least=1)
         await w.client.delete(Cluster, "quickstart", "default")
         await w.advance(minutes=1)
         assert await w.client.list(Cluster) == []
@@ -230,7 +227,7 @@ async def test_a_node_that_does_not_answer_gets_a_second_and_is_not_waited_for()
     async with world() as w:
         await w.cluster_with_pool(replicas=1)
         workload, [victim] = w.workload(), await w.machines()
-        await run(workload, a_pod("app", victim))
+        await run(w, a_pod("app", victim))
         await attach(workload, victim)
         silent: Object = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
         await workload.patch(Node.resource, victim, "", silent, type_="strategic", subresource="status")
@@ -276,7 +273,7 @@ async def test_volumes_of_pods_that_stay_are_not_waited_for() -> None:
         await w.cluster_with_pool(replicas=1)
         workload, [victim] = w.workload(), await w.machines()
         claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-        await run(workload, a_pod("kept", victim, labels={"cluster.x-k8s.io/drain": "skip"}, volumes=[claim]))
+        await run(w, a_pod("kept", victim, labels={"cluster.x-k8s.io/drain": "skip"}, volumes=[claim]))
         await attach(workload, victim)
         await going(w)
         await w.until(lambda: gone(w, victim))

@@ -20,6 +20,7 @@ from capi.aio.clock import Clock
 from capi.backends.inmemory import ports
 from capi.backends.inmemory.feed import Feed, Feeds
 from capi.backends.inmemory.front import Front, open_front
+from capi.backends.inmemory.kubelet import Kubelets
 from capi.backends.inmemory.stores import MemoryStores, Stores
 from capi.backends.port import PortTaken
 from capi.client.client import Client
@@ -144,6 +145,8 @@ class WorkloadClusters:
             )
             task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
             resources.push_async_callback(_cancelled, task)
+            life = self._tasks.create_task(self._live(cluster, hosted.client), name=f"kubelets {cluster}")
+            resources.push_async_callback(_cancelled, life)
             if self._sockets:
                 await self._listen(front, port, resources)
             hosted.resources = resources.pop_all()
@@ -164,6 +167,13 @@ class WorkloadClusters:
             logger.exception("API server of a workload cluster failed", extra={"cluster": str(cluster)})
             hosted.failure = error
             self._failures.publish(cluster)
+
+    async def _live(self, cluster: ClusterKey, client: Client) -> None:
+        """Pods run and end. A bug in it is not the server's."""
+        try:
+            await Kubelets(client, self._clock).run()
+        except Exception:
+            logger.exception("The kubelets of a workload cluster failed", extra={"cluster": str(cluster)})
 
     async def _stop(self, cluster: ClusterKey) -> None:
         hosted = self._hosted.pop(cluster, None)

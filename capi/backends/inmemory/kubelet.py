@@ -1,0 +1,113 @@
+"""The simulated kubelets of a hosted cluster, and the one who keeps the status of its PodDisruptionBudgets.
+
+In a cluster without Pods they write nothing. The kubelet of a Node that does not answer (Ready Unknown) does nothing, nor
+does that of a Node that does not exist; Pods that were bound before their Node joined are not looked at again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from capi.aio.clock import Clock
+from capi.api.builtin import Pod
+from capi.backends.inmemory import nodes, pods
+from capi.client.client import Client
+from capi.kube.errors import CapiError, Conflict, NotFound
+from capi.kube.objects import Unstructured
+from capi.kube.types import Key
+from capi.runtime.informers import Informers
+from capi.runtime.queue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+_NOW = b'{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{"uid":"%s"}}'
+
+
+class Kubelets:
+    """Those of one cluster. `run` until cancelled."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._informers = Informers(client, clock)
+        self._pods = self._informers.of(Pod)
+        self._budgets = self._informers.of(pods.BUDGETS)
+        self._due = WorkQueue(clock)
+        """Pods that a kubelet has to do with."""
+        self._counted = WorkQueue(clock)
+        """Budgets whose Pods, or which themselves, have changed."""
+
+    async def run(self) -> None:
+        """Raises bugs only; what an API server refuses is tried again."""
+        self._pods.subscribe(self._pod_changed)
+        self._budgets.subscribe(self._budget_changed)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._informers.start(group)
+                group.create_task(self._work(self._due, self._attend))
+                group.create_task(self._work(self._counted, self._count))
+        finally:
+            self._due.shut_down()
+            self._counted.shut_down()
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and pods.due(new):
+            self._due.add(new.key)
+        pod = new or old
+        assert pod is not None
+        for budget in self._budgets.store.list(pod.namespace):
+            if pods.guards(budget, pod):
+                self._counted.add(budget.key)
+
+    def _budget_changed(self, old: Unstructured | None, new: Unstructured | None) -> None:
+        if new is not None:
+            self._counted.add(new.key)
+
+    async def _work(self, queue: WorkQueue, act: Callable[[Key], Awaitable[None]]) -> None:
+        while (key := await queue.get()) is not None:
+            try:
+                await act(key)
+                queue.forget(key)
+            except CapiError as error:
+                logger.info("Simulating a kubelet failed", extra={"object": str(key), "error": error.message})
+                queue.retry(key)
+            finally:
+                queue.done(key)
+
+    async def _attend(self, key: Key) -> None:
+        """What the kubelet of the Pod's Node does."""
+        pod: Pod | None = self._pods.store.get(key)
+        what = pods.due(pod) if pod is not None else ""
+        if pod is None or not what or not await self._answers(pod.spec.node_name):
+            return
+        with suppress(NotFound, Conflict):
+            if what == "run":
+                body = pods.running(self._clock.now())
+                await self._client.patch(
+                    Pod.resource, pod.name, pod.namespace, body, subresource="status", manager="kubelet"
+                )
+            else:
+                options = _NOW % pod.metadata.uid.encode()
+                await self._client.send("DELETE", Pod.resource.path(pod.namespace, pod.name), (), options)
+
+    async def _answers(self, name: str) -> bool:
+        try:
+            return not nodes.is_unreachable(await self._client.get(nodes.NODES, name))
+        except NotFound:
+            return False
+
+    async def _count(self, key: Key) -> None:
+        """Bring a budget's status up to date."""
+        budget: Unstructured | None = self._budgets.store.get(key)
+        if budget is None:
+            return
+        now = self._clock.now()
+        status = pods.budget_status(budget, self._pods.store.list(budget.namespace), now)
+        if status != budget.raw.get("status"):
+            body = {**budget.raw, "status": status}
+            with suppress(NotFound, Conflict):
+                await self._client.update_raw(pods.BUDGETS, body, subresource="status", manager="disruption-controller")
+        again = pods.recheck(status, now)
+        if again is not None:
+            self._counted.add_after(key, again.total_seconds())
