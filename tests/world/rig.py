@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -15,10 +16,12 @@ from typing import Any, TypeAlias, TypeVar
 from capi.aio.clock import LoopClock
 from capi.api.core.v1beta2 import Machine, MachinePool
 from capi.app import compose, embedded, inputs
+from capi.backends.inmemory.workload import InProcessFirst
 from capi.client.client import Client
 from capi.client.transport import Transport
 from capi.kube.objects import Resource
 from capi.kube.types import Object, ResourceType
+from capi.runtime.clusters import Connector
 from capi.runtime.manager import Manager
 from capi.runtime.plan import ClusterKey
 from capi.server.store.interface import Store
@@ -36,6 +39,28 @@ def _plain(transport: Transport) -> Transport:
 INFRA = "infrastructure.cluster.x-k8s.io"
 
 
+@dataclass(frozen=True, slots=True)
+class WiredConnector:
+    """Connects controllers to workload clusters through `wire`."""
+
+    inner: Connector
+    wire: Wire
+
+    async def connect(self, cluster: ClusterKey, kubeconfig: bytes) -> Transport:
+        return self.wire(await self.inner.connect(cluster, kubeconfig))
+
+
+@dataclass(frozen=True, slots=True)
+class WiredInfrastructure(compose.Infrastructure):
+    """The same, but for its connections."""
+
+    wire: Wire
+
+    @property
+    def connector(self) -> Connector:
+        return WiredConnector(InProcessFirst(self.workloads, compose.HttpConnector()), self.wire)
+
+
 class World:
     """A running world; `client` is a user with all rights."""
 
@@ -43,12 +68,20 @@ class World:
     manager: Manager
 
     def __init__(
-        self, api: embedded.EmbeddedApi, clock: LoopClock, wire: Wire, directory: Path | None, *, sockets: bool
+        self,
+        api: embedded.EmbeddedApi,
+        clock: LoopClock,
+        wire: Wire,
+        directory: Path | None,
+        *,
+        sockets: bool,
+        workload_wire: Wire = _plain,
     ) -> None:
         self._directory = directory
         self._sockets = sockets
         self.api = api
         self._wire = wire
+        self._workload_wire = workload_wire
         self.clock = clock
         self.stores = KeptStores()
         self._stack = AsyncExitStack()
@@ -118,7 +151,8 @@ class World:
                 self.clock, stores=self.stores, directory=self._directory, host="127.0.0.1", sockets=self._sockets
             )
         )
-        self.manager = compose.manager(self._wire(self.api.transport()), self.clock, self.infra)
+        wired = WiredInfrastructure(self.infra.workloads, self.infra.backend, self._workload_wire)
+        self.manager = compose.manager(self._wire(self.api.transport()), self.clock, wired)
         self._running = asyncio.ensure_future(self.manager.run())
         self._stack.push_async_callback(self._stop, self.manager, self._running)
 
@@ -195,9 +229,15 @@ class KeptStore(MemoryStore):
 
 @asynccontextmanager
 async def world(
-    wire: Wire = _plain, *, store: Store | None = None, directory: Path | None = None, sockets: bool = False
+    wire: Wire = _plain,
+    *,
+    store: Store | None = None,
+    directory: Path | None = None,
+    sockets: bool = False,
+    workload_wire: Wire = _plain,
 ) -> AsyncIterator[World]:
-    """A world whose controllers have started; `wire` puts faults between them and the API.
+    """A world whose controllers have started; `wire` puts faults between them and the API, `workload_wire` between core's
+    controllers and the workload clusters.
 
     It is fresh unless `store` holds something; workload clusters are kept in `directory`, else in memory. Files and
     `sockets` need real time.
@@ -205,7 +245,7 @@ async def world(
     clock = LoopClock()
     async with embedded.embedded_api(store or MemoryStore(), clock) as api:
         serving = asyncio.ensure_future(api.registry.run())
-        made = World(api, clock, wire, directory, sockets=sockets)
+        made = World(api, clock, wire, directory, sockets=sockets, workload_wire=workload_wire)
         try:
             await made.start_controllers()
             await made.settle()
