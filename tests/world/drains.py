@@ -62,6 +62,21 @@ async def pods(workload: Client) -> dict[str, bool]:
     return {pod.name: pod.deleting for pod in await workload.list(Pod)}
 
 
+async def attach(workload: Client, node: str, volume: str = "disk", claim: str = "data") -> None:
+    """A volume is attached to a Node."""
+    spec: Object = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "csi": {"driver": "csi.example.com", "volumeHandle": volume},
+        "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": claim},
+    }
+    await workload.create(VOLUMES, {"metadata": {"name": volume}, "spec": spec})
+    source = {"persistentVolumeName": volume}
+    body: Object = {"attacher": "csi.example.com", "nodeName": node, "source": source}
+    await workload.create(ATTACHMENTS, {"metadata": {"name": f"att-{volume}"}, "spec": body})
+    await workload.patch(ATTACHMENTS, f"att-{volume}", "", {"status": {"attached": True}}, subresource="status")
+
+
 async def deleting(w: World, machine: str) -> Condition:
     """The Deleting condition of a Machine."""
     found = get((await w.machines())[machine].status.conditions, "Deleting")

@@ -228,7 +228,7 @@ async def test_a_node_that_does_not_answer_gets_a_second_and_is_not_waited_for()
         await w.cluster_with_pool(replicas=1)
         workload, [victim] = w.workload(), await w.machines()
         await run(w, a_pod("app", victim))
-        await attach(workload, victim)
+        await drains.attach(workload, victim)
         silent: Object = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
         await workload.patch(Node.resource, victim, "", silent, type_="strategic", subresource="status")
         await going(w)
@@ -237,26 +237,11 @@ async def test_a_node_that_does_not_answer_gets_a_second_and_is_not_waited_for()
         assert (await workload.get(Pod, "app", "default")).metadata.deletion_grace_period_seconds == 1
 
 
-async def attach(workload: Client, node: str, volume: str = "disk", claim: str = "data") -> None:
-    """A volume is attached to a Node."""
-    spec: Object = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "csi": {"driver": "csi.example.com", "volumeHandle": volume},
-        "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": claim},
-    }
-    await workload.create(drains.VOLUMES, {"metadata": {"name": volume}, "spec": spec})
-    source = {"persistentVolumeName": volume}
-    body: Object = {"attacher": "csi.example.com", "nodeName": node, "source": source}
-    await workload.create(drains.ATTACHMENTS, {"metadata": {"name": f"att-{volume}"}, "spec": body})
-    await workload.patch(drains.ATTACHMENTS, f"att-{volume}", "", {"status": {"attached": True}}, subresource="status")
-
-
 async def test_volumes_are_detached_before_the_instance_goes() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=1)
         workload, [victim] = w.workload(), await w.machines()
-        await attach(workload, victim)
+        await drains.attach(workload, victim)
         await going(w)
         await w.advance(minutes=1)
         assert await stands(w, victim)
@@ -274,6 +259,6 @@ async def test_volumes_of_pods_that_stay_are_not_waited_for() -> None:
         workload, [victim] = w.workload(), await w.machines()
         claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
         await run(w, a_pod("kept", victim, labels={"cluster.x-k8s.io/drain": "skip"}, volumes=[claim]))
-        await attach(workload, victim)
+        await drains.attach(workload, victim)
         await going(w)
         await w.until(lambda: gone(w, victim))
