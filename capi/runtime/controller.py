@@ -77,6 +77,7 @@ class Controller:
         workers: int,
         pace: Pace | None = None,
         watch_filter: str = "",
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.name = reconciler.manager
         self._reconciler = reconciler
@@ -87,7 +88,7 @@ class Controller:
         self._metrics = metrics
         self._workers = workers
         self._watch_filter = watch_filter
-        self._executor = Executor(reconciler.manager, client, reader, metrics)
+        self._executor = Executor(reconciler.manager, client, reader, metrics, may_write)
         self._holds: dict[Key, _Hold] = {}
         self._generations: dict[Key, int] = {}
         """Of keys whose last pass ended in a TerminalError: no retry until the generation changes."""

@@ -84,6 +84,11 @@ class LeaderElector:
         finally:
             self.leading = False
 
+    def may_write(self) -> bool:
+        """Whether nobody else can be leading now. False before the lease runs out for others, also in a process that was
+        stopped for a while and has not looked at its lease since."""
+        return self.leading and self._clock.monotonic() < self._renewed_at + self._election.renew_deadline
+
     async def release(self) -> None:
         """Let others lead at once; best effort."""
         lease = self._lease

@@ -22,6 +22,7 @@ from capi.kube.objects import Api, Resource, Unstructured, to_wire
 from capi.kube.types import Key, Object
 from capi.runtime import status as statuses
 from capi.runtime.caches import ManagementReader
+from capi.runtime.election import LeadershipLost
 from capi.runtime.informer import Informer
 from capi.runtime.metrics import ControllerMetrics
 from capi.runtime.plan import Apply, ClusterKey, Create, Delete, Evict, Patch, Plan, Target, Write
@@ -92,7 +93,16 @@ class Outcome:
 class Executor:
     """Carries out the Plans of one reconciler as its field manager."""
 
-    def __init__(self, manager: str, client: Client, reader: ManagementReader, metrics: ControllerMetrics) -> None:
+    def __init__(
+        self,
+        manager: str,
+        client: Client,
+        reader: ManagementReader,
+        metrics: ControllerMetrics,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_write` is asked before each write: False once another process may be leading."""
+        self._may_write = may_write
         self._manager = manager
         self._client = client
         self._reader = reader
@@ -173,6 +183,9 @@ class Executor:
 
     async def _guarded(self, outcome: Outcome, action: Callable[[], Any]) -> Any:
         """Run one write; one that fails must not starve the others."""
+        if not self._may_write():
+            outcome.errors.append(LeadershipLost())
+            return None
         try:
             return await action()
         except (Conflict, AlreadyExists):

@@ -93,6 +93,7 @@ class Manager:
             workers=workers,
             pace=pace,
             watch_filter=self._watch_filter,
+            may_write=self._elector.may_write if self._elector is not None else lambda: True,
         )
         controller.connect(self.connections)
         self._controllers.append(controller)

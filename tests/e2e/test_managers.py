@@ -114,3 +114,22 @@ def _waiting(manager: CapiProcess) -> None:
     while "controllers run against" not in manager.output():
         assert manager.process.poll() is None and time.monotonic() < deadline, manager.output()
         time.sleep(0.05)  # polling another process
+
+
+def test_a_manager_that_was_stopped_and_goes_on_late_leaves_without_a_word(api: Kubectl, tmp_path: Path) -> None:
+    api.run("apply", "-f", str(QUICKSTART))
+    with running_manager(api.kubeconfig, tmp_path / "first.log") as first:
+        running(api, 3)
+        before, leader = uids(api), holder(api)
+        with running_manager(api.kubeconfig, tmp_path / "second.log") as second:
+            _waiting(second)
+            first.process.send_signal(signal.SIGSTOP)
+            api.run("scale", "mp", "workers", "--replicas=4")
+            new = wait_holder(api, leader, 30)
+            first.process.send_signal(signal.SIGCONT)
+            assert first.process.wait(10) != 0
+            assert "Another manager may be leading now" in first.output()
+            running(api, 4)
+            api.wait("machines --all", "condition=Ready")
+            assert holder(api) == new
+            assert before.items() < uids(api).items(), "the Machines there were stay"

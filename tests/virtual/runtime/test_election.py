@@ -104,3 +104,29 @@ async def test_a_lost_lease_stops_the_work() -> None:
     api.create(FLOCKS, a_flock(size=1))
     await asyncio.sleep(60)
     assert names(api) == []
+
+
+class Stopped(LoopClock):
+    """The clock of a process that was stopped for a while: its timers ring late, all at once."""
+
+    lost = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.lost
+
+
+async def test_a_leader_that_was_stopped_for_long_writes_nothing_before_it_has_looked_at_its_lease() -> None:
+    api, clock = FakeApi(), Stopped()
+    manager = Manager(InProcessTransport(api), clock=clock, election=election("one"))
+    manager.add(FlockReconciler())
+    task = asyncio.ensure_future(manager.run())
+    await asyncio.sleep(1)
+    api.create(FLOCKS, a_flock("before", size=1))
+    await asyncio.sleep(1)
+    there = names(api)
+    assert there
+    clock.lost = 60
+    api.create(FLOCKS, a_flock("after", size=1))
+    with pytest.raises(LeadershipLost):
+        await task
+    assert names(api) == there
