@@ -5,8 +5,9 @@ BIN := .venv/bin
 ONCE ?= $(CI)
 PYTEST_ARGS ?=
 N ?= 1000
+SERVER ?= embedded
 
-.PHONY: help quickstart test check format types layers sizes manifests manifests-check envtest bench lock clean dev
+.PHONY: help quickstart test check format types layers sizes manifests manifests-check envtest bench poolbench lock clean dev
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -45,6 +46,9 @@ envtest: ## build etcd and kube-apiserver into .envtest (needs Go >= 1.25)
 
 bench: dev ## baseline: a pool of N=1000 in-memory Machines; prints a table and one JSON line
 	@$(BIN)/python bench/pool.py --n $(N)
+
+poolbench: dev ## N=1000 Machines of a neutral provider, `capi manager` on SERVER=embedded or real
+	@$(BIN)/python bench/poolbench_on.py $(SERVER) --n $(N)
 
 lock: dev ## resolve the dependencies anew
 	@tools/lock.sh

@@ -13,7 +13,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import trustme
@@ -40,15 +40,17 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, work: Path) -> Iterator[Path]:
-    """Both servers up; yields the path of an admin kubeconfig. Ends them by their pids."""
+def running(folder: Path, work: Path, extra: Sequence[str] = ()) -> Iterator[Path]:
+    """Both servers up, kube-apiserver with `extra` flags; yields the path of an admin kubeconfig. Ends them by their pids."""
     work.mkdir(parents=True, exist_ok=True)
     client, peer, secure = free_ports(3)
     _write_certificates(work)
     kubeconfig = _write_kubeconfig(work, secure)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_process(_etcd(folder, work, client, peer), work / "etcd.log"))
-        server = stack.enter_context(_process(_apiserver(folder, work, client, secure), work / "kube-apiserver.log"))
+        server = stack.enter_context(
+            _process([*_apiserver(folder, work, client, secure), *extra], work / "kube-apiserver.log")
+        )
         _wait_ready(server, work, secure)
         yield kubeconfig
 

@@ -185,3 +185,14 @@ async def test_a_feed_wakes_its_keys_and_is_closed_at_the_end() -> None:
         await asyncio.sleep(60)
         assert [round(time) % 10 for time in scripted.passes[1:]] == [0, 0, 0]
     assert closed == [True]
+
+
+async def test_writes_of_a_pass_go_out_together() -> None:
+    sheep = [
+        Apply(Target(Sheep.resource, "default", f"s{number}"), {"spec": {"number": number}}) for number in range(64)
+    ]
+    async with a_farm(lambda flock, reader: Plan(writes=sheep if flock.spec.size == 2 else ())) as (user, faults, _):
+        faults.delay = dict.fromkeys(range(faults.count, faults.count + 64), 1.0)
+        await user.patch(Flock.resource, "a", "default", {"spec": {"size": 2}})
+        await asyncio.sleep(3)
+        assert len(await user.list(Sheep, "default")) == 65, "64 writes of a second each took two"
