@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from bench import poolbench
 from tests import real_apiserver
 from tests.e2e.process import CapiProcess, Kubectl, capi, get, running_manager, running_up

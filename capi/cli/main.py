@@ -145,31 +145,8 @@ def _up_options(up: Parser) -> None:
 
 def _manager_options(manager: Parser) -> None:
     _kubeconfig(manager, "which API server ($KUBECONFIG, ~/.kube/config, or the pod's service account)")
-    manager.add_argument(
-        "--leader-elect",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="run only while holding the lease (yes)",
-    )
-    manager.add_argument("--namespace", metavar="NAME", help="look after this namespace only (all)")
-    manager.add_argument(
-        "--watch-filter",
-        default="",
-        metavar="VALUE",
-        help="look only after objects whose label cluster.x-k8s.io/watch-filter is VALUE (all)",
-    )
-    for what in ("labels", "annotations"):
-        manager.add_argument(
-            f"--additional-sync-machine-{what}",
-            type=_patterns,
-            default=(),
-            metavar="REGEX,…",
-            help=f"further {what} of Machines that go to their Nodes: those whose key one of these matches (none)",
-        )
-    manager.add_argument(
-        "--lease-namespace", default="capi-system", metavar="NAME", help="namespace of the lease (%(default)s)"
-    )
-    manager.add_argument("--lease-name", default="capi-manager", metavar="NAME", help="name of the lease (%(default)s)")
+    _lease_options(manager)
+    _selection_options(manager)
     manager.add_argument(
         "--health-host",
         default="127.0.0.1",
@@ -194,6 +171,37 @@ def _manager_options(manager: Parser) -> None:
         help="run only this one; may be given several times (all)",
     )
     _webhook_options(manager, "not served")
+
+
+def _lease_options(manager: Parser) -> None:
+    manager.add_argument(
+        "--leader-elect",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="run only while holding the lease (yes)",
+    )
+    manager.add_argument(
+        "--lease-namespace", default="capi-system", metavar="NAME", help="namespace of the lease (%(default)s)"
+    )
+    manager.add_argument("--lease-name", default="capi-manager", metavar="NAME", help="name of the lease (%(default)s)")
+
+
+def _selection_options(manager: Parser) -> None:
+    manager.add_argument("--namespace", metavar="NAME", help="look after this namespace only (all)")
+    manager.add_argument(
+        "--watch-filter",
+        default="",
+        metavar="VALUE",
+        help="look only after objects whose label cluster.x-k8s.io/watch-filter is VALUE (all)",
+    )
+    for what in ("labels", "annotations"):
+        manager.add_argument(
+            f"--additional-sync-machine-{what}",
+            type=_patterns,
+            default=(),
+            metavar="REGEX,…",
+            help=f"further {what} of Machines that go to their Nodes: those whose key one of these matches (none)",
+        )
 
 
 def _webhook_options(command: Parser, default: str) -> None:

@@ -56,8 +56,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[K
     with real_apiserver.running(folder, tmp_path_factory.mktemp("manifests")) as kubeconfig:
         k = Kubectl(kubectl, kubeconfig)
         k.run("apply", "--server-side", "-f", "-", stdin=capi("manifests").stdout)
-        for kind in WEBHOOKS:
-            k.run("delete", kind, "-l", "app.kubernetes.io/name=capi")  # nobody serves them here: what do the CRDs refuse?
+        for kind in WEBHOOKS:  # nobody serves them here: what do the CRDs refuse?
+            k.run("delete", kind, "-l", "app.kubernetes.io/name=capi")
         crds = k.run("get", "crd", "-o", "name").split()
         k.run("wait", *crds, "--for=condition=Established", "--timeout=30s")
         while "machineset.cluster.x-k8s.io/s created" in k.run(

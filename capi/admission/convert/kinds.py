@@ -4,7 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from capi.admission.convert import cluster, healthcheck, machine, preserve, sets
+import capi.admission.convert.cluster as cluster
+import capi.admission.convert.healthcheck as healthcheck
+import capi.admission.convert.machine as machine
+import capi.admission.convert.preserve as preserve
+import capi.admission.convert.sets as sets
 from capi.admission.convert.values import ApiVersions
 from capi.kube.errors import BadRequest
 from capi.kube.types import GroupKind, Object

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import pytest
 
 from capi.aio.clock import LoopClock
+from capi.api.core.contracts import plural, version_rank
 from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.kube.errors import ContractError
 from capi.kube.types import GroupKind, Key, ResourceType
-from capi.api.core.contracts import plural, version_rank
 from capi.runtime.manager import Manager
 from capi.runtime.plan import Plan
 from capi.runtime.reader import Reader, UndeclaredRead
