@@ -83,4 +83,4 @@ class ManagerSettings:
     workload_host: str = "127.0.0.1"
     """Address that in-memory workload API servers listen on and advertise."""
     controllers: tuple[str, ...] = ()
-    """Run only these (cluster, machine, machinepool, devcluster, devmachine, devmachinepool, devcontrolplane); empty = all."""
+    """Run only these (cluster, machine, machinepool, machinehealthcheck, devcluster, devmachine, devmachinepool, devcontrolplane); empty = all."""
