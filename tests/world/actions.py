@@ -9,16 +9,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from capi.api.builtin import Node, Secret
+from capi.api.builtin import Node, Pod, Secret
 from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core import annotations, labels
-from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
+from capi.api.core.v1beta2 import Cluster, Machine, MachineDrainRule, MachinePool
 from capi.api.infra.v1beta2 import DevCluster, DevMachine, DevMachinePool
 from capi.app.inputs import BadManifest
-from capi.kube.errors import ApiError, NotFound
+from capi.client.client import Client
+from capi.kube.errors import ApiError, NotFound, TransportError
 from capi.kube.objects import Resource
 from capi.kube.types import Key, Object
-from tests.world import manifests
+from capi.runtime.plan import ClusterKey
+from tests.world import drains, manifests
 from tests.world.rig import World
 from tests.world.trouble import Trouble
 
@@ -290,6 +292,50 @@ async def recreate_pool(play: Play, rng: random.Random) -> None:
     await play.w.apply(*manifests.pool(pool.name, namespace=pool.namespace, replicas=2))
 
 
+def workload(play: Play, namespace: str) -> Client | None:
+    return play.w.infra.workloads.client(ClusterKey(namespace, "quickstart"))
+
+
+async def run_pods(play: Play, rng: random.Random) -> None:
+    """Pods on the Node of some Machine, with or without a budget that guards them."""
+    machine = await pick(play, rng, Machine)
+    client = workload(play, machine.namespace) if machine is not None else None
+    if client is None or machine.status.node_ref is None:
+        return
+    for _ in range(rng.choice((1, 2, 5))):
+        labels_ = {"app": rng.choice(("guarded", "free", "job"))}
+        pod = drains.a_pod(f"pod-{rng.randrange(10**9)}", machine.status.node_ref.name, labels=labels_)
+        pod["metadata"]["finalizers"] = []
+        await client.create(Pod.resource, pod)
+
+
+async def guard_pods(play: Play, rng: random.Random) -> None:
+    """No eviction of guarded Pods; or as many as one likes."""
+    client = workload(play, rng.choice(NAMESPACES))
+    if client is not None:
+        await drains.budget(client, least=rng.choice((0, 1, 100)))
+
+
+async def drain_rule(play: Play, rng: random.Random) -> None:
+    drain = rng.choice(({"behavior": "Skip"}, {"behavior": "WaitCompleted"}, {"behavior": "Drain", "order": 5}))
+    spec = {"drain": drain, "pods": [{"selector": {"matchLabels": {"app": rng.choice(("free", "job"))}}}]}
+    meta = {"name": f"rule-{rng.randrange(3)}", "namespace": rng.choice(NAMESPACES)}
+    await play.w.apply(
+        {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDrainRule", "metadata": meta, "spec": spec}
+    )
+
+
+async def let_pods_go(play: Play) -> None:
+    """No rule and no budget holds a drain any more."""
+    for rule in await play.w.client.list(MachineDrainRule):
+        await play.w.client.delete(MachineDrainRule, rule.name, rule.namespace)
+    for namespace in NAMESPACES:
+        client = workload(play, namespace)
+        for found in await client.list(drains.BUDGETS) if client is not None else ():
+            assert client is not None
+            await client.delete(drains.BUDGETS, found["metadata"]["name"], found["metadata"]["namespace"])
+
+
 ACTIONS: dict[str, tuple[int, Action]] = {
     "scale": (10, scale),
     "unset replicas": (1, unset_replicas),
@@ -312,6 +358,9 @@ ACTIONS: dict[str, tuple[int, Action]] = {
     "scrawl on MachinePool": (1, scrawl(MachinePool, {"providerIDList": ["in-memory:///nowhere"]})),
     "scrawl on DevMachinePool": (1, scrawl(DevMachinePool, {"providerIDList": ["in-memory:///nowhere"]})),
     "scrawl on DevMachinePool too": (1, scrawl(DevMachinePool, {"providerIDList": None, "providerID": None})),
+    "run Pods": (6, run_pods),
+    "guard Pods": (4, guard_pods),
+    "drain rule": (3, drain_rule),
     "restart": (3, restart),
     "trouble": (6, trouble),
     **{f"pause {kind.__name__}": (2, pause(kind)) for kind in (Cluster, MachinePool, Machine, DevMachine)},
@@ -322,4 +371,4 @@ ACTIONS: dict[str, tuple[int, Action]] = {
         for what in ("ownerReferences", "labels", "finalizers")
     },
 }
-TROUBLED = (ApiError, BadManifest)
+TROUBLED = (ApiError, TransportError, BadManifest)

@@ -18,7 +18,7 @@ from capi.client.transport import Transport
 from capi.kube.errors import NotFound
 from capi.kube.types import Key, Object
 from tests.world import manifests
-from tests.world.actions import ACTIONS, NAMESPACES, TROUBLED, Play, patch
+from tests.world.actions import ACTIONS, NAMESPACES, TROUBLED, Play, let_pods_go, patch
 from tests.world.rig import World, world
 from tests.world.trouble import Trouble
 from tests.world.truth import check, check_nothing_left
@@ -144,6 +144,7 @@ async def mend(p: Play) -> None:
                 await patch(p, obj, body)
             except NotFound:
                 continue
+    await let_pods_go(p)
     await asyncio.sleep(150)
     for _ in range(2):
         for namespace in NAMESPACES:
