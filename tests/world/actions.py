@@ -299,12 +299,13 @@ def workload(play: Play, namespace: str) -> Client | None:
 async def run_pods(play: Play, rng: random.Random) -> None:
     """Pods on the Node of some Machine, with or without a budget that guards them."""
     machine = await pick(play, rng, Machine)
+    node = machine.status.node_ref if machine is not None else None
     client = workload(play, machine.namespace) if machine is not None else None
-    if client is None or machine.status.node_ref is None:
+    if client is None or node is None:
         return
     for _ in range(rng.choice((1, 2, 5))):
         labels_ = {"app": rng.choice(("guarded", "free", "job"))}
-        pod = drains.a_pod(f"pod-{rng.randrange(10**9)}", machine.status.node_ref.name, labels=labels_)
+        pod = drains.a_pod(f"pod-{rng.randrange(10**9)}", node.name, labels=labels_)
         pod["metadata"]["finalizers"] = []
         await client.create(Pod.resource, pod)
 
