@@ -8,7 +8,7 @@ import ipaddress
 
 import capi.admission.rules as rules
 from capi.admission.rules import at
-from capi.api.core import labels
+from capi.api.core import labels, taints
 from capi.kube.errors import Cause
 from capi.kube.types import Object
 
@@ -25,11 +25,24 @@ def default_machine(obj: Object, old: Object | None = None) -> Object:
 
 
 def validate_machine(obj: Object, old: Object | None = None) -> list[Cause]:
-    """A Machine needs bootstrap data, unless a pool made it: then its provider bootstraps the instance."""
+    """A Machine needs bootstrap data, unless a pool made it: then its provider bootstraps the instance.
+
+    A worker may not have the taint of control planes.
+    """
     bootstrap = at(obj, "spec", "bootstrap") or {}
-    if "configRef" in bootstrap or bootstrap.get("dataSecretName") is not None or _of_pool(obj):
+    given = "configRef" in bootstrap or bootstrap.get("dataSecretName") is not None or _of_pool(obj)
+    return [*([] if given else [rules.required("spec.bootstrap", _BOTH_BOOTSTRAPS)]), *_worker_taints(obj)]
+
+
+def _worker_taints(machine: Object) -> list[Cause]:
+    if labels.CONTROL_PLANE in (at(machine, "metadata", "labels") or {}):
         return []
-    return [rules.required("spec.bootstrap", _BOTH_BOOTSTRAPS)]
+    text = f"only Machines with the label {labels.CONTROL_PLANE} may have this taint"
+    return [
+        rules.invalid(f"spec.taints[{index}].key", taints.CONTROL_PLANE, text)
+        for index, taint in enumerate(at(machine, "spec", "taints") or ())
+        if taint.get("key") == taints.CONTROL_PLANE
+    ]
 
 
 def _of_pool(machine: Object) -> bool:

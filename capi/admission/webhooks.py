@@ -51,7 +51,11 @@ WEBHOOKS: Sequence[Webhook] = (
         "Machine",
         "machines",
         default_if=f"{_NO_LABEL} || {_incomplete('?spec')}",
-        validate_if="!object.?spec.?bootstrap.?configRef.hasValue() && !object.?spec.?bootstrap.?dataSecretName.hasValue()",
+        validate_if=(
+            "!object.?spec.?bootstrap.?configRef.hasValue() && !object.?spec.?bootstrap.?dataSecretName.hasValue()"
+            " || object.?spec.?taints.orValue([]).exists(taint, taint.key == 'node-role.kubernetes.io/control-plane')"
+            " && !object.?metadata.?labels[?'cluster.x-k8s.io/control-plane'].hasValue()"
+        ),
     ),
     Webhook(
         _CORE,

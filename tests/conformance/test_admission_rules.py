@@ -20,6 +20,7 @@ POOL_LABEL = "cluster.x-k8s.io/pool-name"
 MIN = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size"
 MAX = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 INFRA = "infrastructure.cluster.x-k8s.io"
+PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,12 @@ def machine(bootstrap: dict[str, Any], **meta: Any) -> dict[str, Any]:
         "infrastructureRef": {"apiGroup": INFRA, "kind": "DevMachine", "name": "m"},
     }
     return {"kind": "Machine", "metadata": {"name": "m", **meta}, "spec": spec}
+
+
+def tainted(key: str, **meta: Any) -> dict[str, Any]:
+    body = machine({"dataSecretName": "s"}, **meta)
+    body["spec"]["taints"] = [{"key": key, "effect": "NoSchedule", "propagation": "Always"}]
+    return body
 
 
 def check(**spec: Any) -> dict[str, Any]:
@@ -110,6 +117,17 @@ CASES = [
     Case("machine with a pool's label", "machines", machine({}, labels={POOL_LABEL: "p"})),
     Case("machine of a pool", "machines", machine({}, ownerReferences=[OWNED])),
     Case("machine without bootstrap", "machines", machine({}), "spec.bootstrap", "must be set"),
+    Case("machine with a taint", "machines", tainted("example.com/gpu")),
+    Case("machine out of service", "machines", tainted("node.kubernetes.io/out-of-service")),
+    Case("control plane with its taint", "machines", tainted(PLANE_TAINT, labels={"cluster.x-k8s.io/control-plane": ""})),
+    Case("worker with the taint of control planes", "machines", tainted(PLANE_TAINT), "spec.taints[0].key", "control-plane"),
+    *(
+        Case(f"machine with a taint of others, {key}", "machines", tainted(key), "spec.taints[0].key", "use another key")
+        for key in (
+            "node.cluster.x-k8s.io/uninitialized", "node.cluster.x-k8s.io/outdated-revision", "node.kubernetes.io/not-ready",
+            "node.cloudprovider.kubernetes.io/uninitialized", "node-role.kubernetes.io/master",
+        )
+    ),
     Case("check", "machinehealthchecks", check()),
     Case("check without startup timeout", "machinehealthchecks", check(checks={"nodeStartupTimeoutSeconds": 0})),
     Case("check, least startup timeout", "machinehealthchecks", check(checks={"nodeStartupTimeoutSeconds": 30})),
@@ -156,6 +174,16 @@ def test_what_may_be_created(api: Api, case: Case) -> None:
     said = [cause["message"] for cause in causes if cause.get("field") == case.field]
     assert said, causes
     assert any(case.says in message for message in said), said
+
+
+def test_taints_of_a_pool_are_refused_in_the_old_version_too(api: Api) -> None:
+    body = pool({"taints": [{"key": "a", "effect": "NoSchedule", "propagation": "Always"}]})
+    body["spec"]["template"]["spec"]["infrastructureRef"] = {
+        "apiVersion": f"{INFRA}/v1beta2", "kind": "DevMachinePool", "name": "p",
+    }  # fmt: skip
+    old = {"apiVersion": "cluster.x-k8s.io/v1beta1", **body}
+    answer = api.post(f"{CORE.replace('v1beta2', 'v1beta1')}/machinepools", old, query={"dryRun": "All"})
+    assert "spec.template.spec.taints" in answer.ok(422, "Invalid").fields
 
 
 def made(api: Api, plural: str, body: dict[str, Any]) -> dict[str, Any]:

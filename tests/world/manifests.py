@@ -80,3 +80,28 @@ def pool(
             },
         },
     ]
+
+
+def machine(name: str, *, cluster: str = "quickstart", namespace: str = "default", **spec: Any) -> list[Object]:
+    """A Machine outside any pool, and its simulated instance."""
+    meta = {"name": name, "namespace": namespace}
+    return [
+        {
+            "apiVersion": f"{CORE}/v1beta2",
+            "kind": "Machine",
+            "metadata": meta,
+            "spec": {
+                "clusterName": cluster,
+                "version": "v1.35.4",
+                "bootstrap": {"dataSecretName": ""},
+                "infrastructureRef": {"apiGroup": INFRA, "kind": "DevMachine", "name": name},
+                **spec,
+            },
+        },
+        {
+            "apiVersion": f"{INFRA}/v1beta2",
+            "kind": "DevMachine",
+            "metadata": meta,
+            "spec": {"backend": {"inMemory": {}}},
+        },
+    ]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from capi.api.builtin import Node
-from capi.api.core.v1beta2 import MachinePool
+from capi.api.core.v1beta2 import Machine, MachinePool
 from capi.kube.conditions import is_true
 from capi.kube.types import Object
 from tests.world import manifests
@@ -146,3 +146,27 @@ async def test_machines_and_pool_show_the_versions_of_their_nodes() -> None:
         status = (await w.pool()).status
         assert status is not None
         assert {v.version: v.replicas for v in status.versions} == {"v1.35.4": 1, "v1.35.9": 1}
+
+
+async def test_the_taints_of_a_machine_outside_a_pool_are_kept_on_its_node() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=1)
+        once = {"key": "starting", "effect": "NoSchedule", "propagation": "OnInitialization"}
+        kept = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule", "propagation": "Always"}
+        await w.apply(*manifests.machine("alone", taints=[once, kept]))
+        await w.settle()
+
+        async def taints() -> dict[str, str]:
+            node: Object = await w.workload().get(NODES, "alone")
+            return {taint["key"]: taint.get("value", "") for taint in node["spec"].get("taints", [])}
+
+        assert await taints() == {"starting": "", "dedicated": "gpu"}
+        await w.workload().patch(NODES, "alone", "", {"spec": {"taints": None}})
+        await w.settle()
+        assert await taints() == {"dedicated": "gpu"}
+        await w.client.patch(Machine.resource, "alone", "default", {"spec": {"taints": [{**kept, "value": "tpu"}]}})
+        await w.settle()
+        assert await taints() == {"dedicated": "tpu"}
+        await w.client.patch(Machine.resource, "alone", "default", {"spec": {"taints": None}})
+        await w.settle()
+        assert await taints() == {}

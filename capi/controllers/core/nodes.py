@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from capi.api.builtin import Node
 from capi.api.builtin.core import Taint
-from capi.api.core import annotations, labels, taints
+from capi.api.core import annotations, labels
 from capi.api.core.v1beta2 import Cluster, Machine
+from capi.controllers.core.taints import initialized, wanted_taints
 from capi.kube.objects import to_wire
 from capi.kube.types import Object
 from capi.runtime.plan import ClusterKey, Patch, target
@@ -79,7 +80,7 @@ def ownership(cluster: Cluster, owner: Owner) -> dict[str, str]:
 
 def pool_node_patch(node: Node, cluster: Cluster, pool: str) -> Patch | None:
     """What a pool without Machines writes on a Node of its own; None if it is there."""
-    return _patch(node, cluster, {}, dict(ownership(cluster, Owner("MachinePool", pool))))
+    return _patch(node, cluster, {}, dict(ownership(cluster, Owner("MachinePool", pool))), initialized(node))
 
 
 def machine_node_patch(
@@ -93,11 +94,13 @@ def machine_node_patch(
 ) -> Patch | None:
     """What a Machine writes on its Node; None if it is there. What it passed on before and no longer has is removed."""
     wanted_labels, wanted_annotations = passed_labels(machine, more), passed_annotations(machine, more)
+    taints = wanted_taints(node, machine)
     marks: dict[str, str | None] = {
         **ownership(cluster, owner),
         annotations.NODE_MACHINE: machine.name,
         annotations.NODE_LABELS_FROM_MACHINE: _tracking(wanted_labels),
         annotations.NODE_ANNOTATIONS_FROM_MACHINE: _tracking(wanted_annotations),
+        annotations.NODE_TAINTS_FROM_MACHINE: taints.note,
         **wanted_annotations,
     }
     new_labels: dict[str, str | None] = dict(wanted_labels)
@@ -107,17 +110,17 @@ def machine_node_patch(
         new_labels[key] = None
     for key in _tracked(node, annotations.NODE_ANNOTATIONS_FROM_MACHINE) - wanted_annotations.keys():
         marks[key] = None
-    return _patch(node, cluster, new_labels, marks)
-
-
-def uninitialized(taint: Taint) -> bool:
-    """The taint that bootstrap puts on a Node until its labels are right."""
-    return taint.key == taints.UNINITIALIZED and taint.effect == "NoSchedule"
+    return _patch(node, cluster, new_labels, marks, taints.taints)
 
 
 def _patch(
-    node: Node, cluster: Cluster, new_labels: Mapping[str, str | None], marks: Mapping[str, str | None]
+    node: Node,
+    cluster: Cluster,
+    new_labels: Mapping[str, str | None],
+    marks: Mapping[str, str | None],
+    taints: tuple[Taint, ...],
 ) -> Patch | None:
+    """`taints` is the whole list."""
     metadata: Object = {}
     for name, current, wanted in (
         ("labels", node.metadata.labels, new_labels),
@@ -127,9 +130,8 @@ def _patch(
         if changed:
             metadata[name] = changed
     body: Object = {}
-    left = [to_wire(taint) for taint in node.spec.taints if not uninitialized(taint)]
-    if len(left) < len(node.spec.taints):
-        body["spec"] = {"taints": left or None}
+    if taints != node.spec.taints:
+        body["spec"] = {"taints": [to_wire(taint) for taint in taints] or None}
     if not metadata and not body:
         return None
     body["metadata"] = {**metadata, "resourceVersion": node.metadata.resource_version}

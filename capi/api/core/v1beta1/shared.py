@@ -8,7 +8,14 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 import msgspec
 
 from capi.api.core.v1beta2.machinepool import ObjectReference
-from capi.api.core.v1beta2.shared import Conditions, MachineTaints, ReadinessGates, TemplateMeta, V1Beta1Condition
+from capi.api.core.v1beta2.shared import (
+    NO_TAINTS,
+    Conditions,
+    MachineTaints,
+    ReadinessGates,
+    TemplateMeta,
+    V1Beta1Condition,
+)
 from capi.api.schema import DURATION, Cel, MemberOf, ProviderID, Rule, Text256, Version
 from capi.kube.objects import Api
 
@@ -45,6 +52,7 @@ class MachineSpec(Api, kw_only=True):
 class MachineTemplateSpec(Api, kw_only=True):
     """The Machines that are made from a template."""
 
+    openapi: ClassVar[Rule] = Rule(cel=(NO_TAINTS,))
     metadata: TemplateMeta | None = None
     spec: MachineSpec
 

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
 
+from capi.api.core import taints
 from capi.api.schema import (
     API_VERSION,
     DNS,
@@ -99,9 +100,21 @@ ReadinessGates: TypeAlias = Annotated[
 ]
 
 
+RESERVED_TAINTS = Cel(
+    rule=(
+        f"!(self.key in ['{taints.UNINITIALIZED}', '{taints.OUTDATED_REVISION}', 'node-role.kubernetes.io/master'])"
+        " && !self.key.startsWith('node.cloudprovider.kubernetes.io/')"
+        " && (!self.key.startsWith('node.kubernetes.io/') || self.key == 'node.kubernetes.io/out-of-service')"
+    ),
+    message="Kubernetes or Cluster API itself sets taints with this key; use another key",
+    field_path=".key",
+)
+
+
 class MachineTaint(Api):
     """A taint that a Machine puts on its Node."""
 
+    openapi: ClassVar[Rule] = Rule(cel=(RESERVED_TAINTS,))
     key: Annotated[str, Rule(min_length=1, max_length=317, pattern=TAINT_KEY)]
     effect: Annotated[str, Rule(enum=("NoSchedule", "PreferNoSchedule", "NoExecute"))]
     propagation: Annotated[str, Rule(enum=("Always", "OnInitialization"))]
@@ -207,18 +220,9 @@ class MachineBootstrap(Api):
     """The Secret with the data; "" differs from unset: there is none, and none is waited for."""
 
 
-NO_TAINTS = Cel(
-    rule="!has(self.taints)",
-    message="taints on Machines are not supported yet; set them in the bootstrap data",
-    field_path=".taints",
-    reason="FieldValueForbidden",
-)
-
-
 class MachineSpec(Api, kw_only=True):
     """What is wanted of one Machine."""
 
-    openapi: ClassVar[Rule] = Rule(cel=(NO_TAINTS,))
     cluster_name: MemberOf
     bootstrap: Annotated[MachineBootstrap, Rule(required=True)] = msgspec.field(default_factory=MachineBootstrap)
     infrastructure_ref: ContractRef
@@ -231,11 +235,21 @@ class MachineSpec(Api, kw_only=True):
     readiness_gates: ReadinessGates = ()
     deletion: MachineDeletion | None = None
     taints: MachineTaints = ()
+    """Of a Machine outside a pool: put on its Node."""
+
+
+NO_TAINTS = Cel(
+    rule="!has(self.spec.taints)",
+    message="taints of Machines made from a template are not supported; set them in the bootstrap data",
+    field_path=".spec.taints",
+    reason="FieldValueForbidden",
+)
 
 
 class MachineTemplateSpec(Api, kw_only=True):
     """The Machines that are made from a template."""
 
+    openapi: ClassVar[Rule] = Rule(cel=(NO_TAINTS,))
     metadata: TemplateMeta | None = None
     spec: MachineSpec
 
