@@ -22,8 +22,9 @@ from capi.runtime import sources
 from capi.runtime.caches import ManagementReader
 from capi.runtime.clusters import ClusterConnections
 from capi.runtime.events import EventRecorder
-from capi.runtime.execute import Executor, Expectation, Outcome, newest
+from capi.runtime.execute import Executor
 from capi.runtime.metrics import ControllerMetrics
+from capi.runtime.outcome import Expectation, Outcome, newest
 from capi.runtime.plan import Plan
 from capi.runtime.queue import EARLY, Pace, WorkQueue
 from capi.runtime.reconciler import Reconciler
@@ -88,6 +89,7 @@ class Controller:
         self._metrics = metrics
         self._workers = workers
         self._watch_filter = watch_filter
+        self._may_write = may_write
         self._executor = Executor(reconciler.manager, client, reader, metrics, may_write)
         self._holds: dict[Key, _Hold] = {}
         self._generations: dict[Key, int] = {}
@@ -158,6 +160,9 @@ class Controller:
         """One key out of the queue; the seconds its decision took, None if it came to none. Errors are logged, and the key backs off."""
         if self._held(key):
             return None
+        if not self._may_write():
+            self.queue.retry(key)  # the lease is looked at first: passes touch infrastructure too, beside their Plans
+            return None
         self._metrics.began()
         began = self._clock.monotonic()
         self._costs.pop(key, None)
@@ -226,7 +231,7 @@ class Controller:
         if unseen:
             now = self._clock.monotonic()
             self._holds[key] = _Hold(unseen, now + CONSISTENCY_TIMEOUT, now + CONSISTENCY_LIMIT, progress(unseen))
-        for event in plan.events:
+        for event in outcome.events:
             self._recorder.record(self.name, obj, event)
         if outcome.errors:
             if all(isinstance(error, TerminalError) for error in outcome.errors):

@@ -6,7 +6,6 @@ Each answer is noted as an Expectation, so that the key's next pass can wait unt
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -19,13 +18,13 @@ from capi.client.client import PATCH_TYPES, Client
 from capi.kube import noop
 from capi.kube.errors import AlreadyExists, CapiError, Conflict, NotFound, TransportError
 from capi.kube.objects import Api, Resource, Unstructured, to_wire
-from capi.kube.types import Key, Object
+from capi.kube.types import Object
 from capi.runtime import status as statuses
 from capi.runtime.caches import ManagementReader
 from capi.runtime.election import LeadershipLost
-from capi.runtime.informer import Informer
 from capi.runtime.metrics import ControllerMetrics
-from capi.runtime.plan import Apply, ClusterKey, Create, Delete, Evict, Patch, Plan, Target, Write
+from capi.runtime.outcome import Expectation, Outcome
+from capi.runtime.plan import Apply, ClusterKey, Create, Delete, Evict, Patch, Plan, Target, Told, Write
 
 CONCURRENT_WRITES = 32
 """Writes of one pass on the wire at once; enough to fill a group commit, too few to starve other controllers."""
@@ -37,57 +36,6 @@ _BURST = 128
 
 class NotConnected(TransportError):
     """The workload cluster is not connected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """A write that a cache must show: `revision` reached, or (0) the object with `uid` gone."""
-
-    informer: Informer
-    key: Key
-    revision: int
-    uid: str
-
-    def met(self) -> bool:
-        if self.revision:
-            return self.informer.revision >= self.revision
-        found = self.informer.store.get(self.key)
-        return found is None or found.metadata.uid != self.uid
-
-    def when_met(self, callback: Callable[[], None]) -> None:
-        if self.revision:
-            self.informer.when_reached(self.revision, callback)
-        else:
-            self.informer.when_gone(self.key, callback)
-
-
-def newest(expectations: Iterable[Expectation]) -> list[Expectation]:
-    """The same demand with one revision per cache: a cache that shows the newest write shows the others."""
-    gone: list[Expectation] = []
-    latest: dict[int, Expectation] = {}
-    for expected in expectations:
-        known = latest.get(id(expected.informer))
-        if not expected.revision:
-            gone.append(expected)
-        elif known is None or known.revision < expected.revision:
-            latest[id(expected.informer)] = expected
-    return [*latest.values(), *gone]
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of a Plan."""
-
-    errors: list[Exception] = field(default_factory=list)
-    conflicts: int = 0
-    """Writes refused because someone else was faster: read again, and do not call it an error."""
-    expectations: list[Expectation] = field(default_factory=list)
-    failures: dict[Target, CapiError] = field(default_factory=dict)
-    """What failed of the Plan's writes, refused evictions included; what is no bug is among the errors too."""
-
-    @property
-    def clean(self) -> bool:
-        return not self.errors and not self.conflicts
 
 
 class Executor:
@@ -119,9 +67,10 @@ class Executor:
             outcome.errors.append(plan.error)
         release = plan.finalized and finalizer is not None and finalizer in obj.metadata.finalizers and outcome.clean
         stamp: Stamped | None = None
-        status = plan.status
+        told = Told(plan.status, plan.events)
         if outcome.failures and plan.hindsight is not None:
-            status = plan.hindsight(outcome.failures)
+            told = plan.hindsight(outcome.failures)
+        status, outcome.events = told
         if status is not None and not (release and len(obj.metadata.finalizers) == 1):
             stamp = await self._status(obj, status, now, outcome)
         if release and finalizer is not None and outcome.clean:

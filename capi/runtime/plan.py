@@ -129,6 +129,13 @@ class Event:
     about: Resource | Unstructured | None = None
 
 
+class Told(NamedTuple):
+    """What a pass says: a status (None leaves it alone) and Events."""
+
+    status: Api | None
+    events: Sequence[Event] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """All that one pass decided. The empty Plan means: settled, or waiting for a watch to wake this key."""
@@ -137,8 +144,8 @@ class Plan:
     status: Api | None = None
     """The whole status this controller owns (its kind's status struct). Transition times and observedGeneration of its
     conditions, the Paused condition and `observed_generation` are filled in by the runtime. None leaves it alone."""
-    hindsight: Callable[[Failures], Api | None] | None = field(default=None, compare=False)
-    """Asked only if writes failed: the status in place of `status`, for what is known only then. Pure."""
+    hindsight: Callable[[Failures], Told] | None = field(default=None, compare=False)
+    """Asked only if writes failed: what to say in place of `status` and `events`, for what is known only then. Pure."""
     finalized: bool = False
     """Nothing is left to clean up: remove the controller's finalizer."""
     events: Sequence[Event] = ()

@@ -166,6 +166,7 @@ class V1Beta1:
     VOLUME_DETACH_SUCCEEDED: Final = "VolumeDetachSucceeded"
     PRE_TERMINATE_HOOK_SUCCEEDED: Final = "PreTerminateDeleteHookSucceeded"
     DELETING: Final = "Deleting"
+    DELETION_FAILED: Final = "DeletionFailed"
     DRAINING: Final = "Draining"
     WAITING_FOR_VOLUME_DETACH: Final = "WaitingForVolumeDetach"
     WAITING_EXTERNAL_HOOK: Final = "WaitingExternalHook"

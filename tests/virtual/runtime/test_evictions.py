@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from capi.api.builtin import Event as EventRecord
 from capi.api.builtin import Pod
 from capi.client.client import PODS, Client
 from capi.kube.errors import CapiError, TooManyRequests
 from capi.kube.types import Object, ResourceType
-from capi.runtime.plan import Apply, Evict, Failures, Plan, Target
+from capi.runtime.plan import Apply, Event, Evict, Failures, Plan, Target, Told
 from capi.runtime.reader import Reader
 from tests.virtual.runtime.rig import Faults, Flock, FlockStatus, Sheep
 from tests.virtual.runtime.test_execute import Scripted, a_farm
@@ -28,11 +29,12 @@ class Drainer:
         self.told: list[Failures] = []
 
     def __call__(self, flock: Flock, reader: Reader) -> Plan:
-        return Plan(writes=self.writes, status=FlockStatus(sheep=0), hindsight=self._hindsight)
+        events = (Event("Evicted", "all of them"),) if self.writes else ()
+        return Plan(writes=self.writes, status=FlockStatus(sheep=0), events=events, hindsight=self._hindsight)
 
-    def _hindsight(self, failures: Failures) -> FlockStatus:
+    def _hindsight(self, failures: Failures) -> Told:
         self.told.append(dict(failures))
-        return FlockStatus(sheep=len(failures))
+        return Told(FlockStatus(sheep=len(failures)), (Event("Refused", f"{len(failures)} evictions"),))
 
     @property
     def refused(self) -> dict[str, CapiError]:
@@ -71,6 +73,11 @@ async def poke(user: Client, seconds: float = 1) -> int | None:
     return (await user.get(Flock, "a", "default")).status.sheep
 
 
+async def said(user: Client, reason: str) -> list[str]:
+    """Messages of Events."""
+    return [found.message for found in await user.list(EventRecord, "default") if found.reason == reason]
+
+
 async def ending(user: Client) -> list[str]:
     return sorted(pod.name for pod in await user.list(Pod) if pod.deleting)
 
@@ -98,6 +105,15 @@ async def test_a_refusal_is_told_in_the_status_of_the_same_pass_and_is_no_error(
         assert cause.reason == "DisruptionBudget" and "needs 2 healthy pods" in cause.message
         assert len(scripted.passes) - before <= 2, "the poke, and the status that was written"
     assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
+
+
+async def test_events_are_those_of_hindsight_when_something_was_refused() -> None:
+    async with a_drain() as (user, _, _, drainer):
+        await protect(user, "guarded", 1)
+        drainer.writes = [Evict(await a_pod(user, name, "guarded")) for name in "ab"]
+        await poke(user)
+        assert await said(user, "Refused") == ["1 evictions"]
+        assert await said(user, "Evicted") == []
 
 
 async def test_any_other_refusal_is_told_too() -> None:

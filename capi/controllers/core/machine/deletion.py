@@ -30,7 +30,7 @@ from capi.controllers.core.machine.stage import (
 )
 from capi.controllers.core.objects import Found
 from capi.kube import conditions
-from capi.runtime.plan import ClusterKey, Delete, target
+from capi.runtime.plan import ClusterKey, Delete, Event, Failures, target
 
 _Step = Callable[[Scope, datetime], Stage | None]
 
@@ -111,7 +111,24 @@ def _node(seen: Scope, now: datetime) -> Stage | None:
         return None
     delete = Delete(target(node, ClusterKey(cluster.namespace, cluster.name)))
     return Stage(
-        reason=MachineReason.DELETING_NODE, message=f"Deleting Node {node.name}", writes=(delete,), finalized=True
+        reason=MachineReason.DELETING_NODE,
+        message=f"Deleting Node {node.name}",
+        writes=(delete,),
+        finalized=True,
+        hindsight=lambda failures: _node_failed(seen, failures, now),
+    )
+
+
+def _node_failed(seen: Scope, failures: Failures, now: datetime) -> Stage:
+    """As it is told when the Node could not be deleted; the pass is repeated."""
+    name = next(failed.name for failed in failures)
+    why = f"Failed to delete Node {name}: {'; '.join(error.message for error in failures.values())}"
+    return Stage(
+        reason=MachineReason.DELETING_NODE,
+        message=why,
+        times=kept(seen, now),
+        events=(Event("FailedDeleteNode", why, "Warning"),),
+        node_failure=why,
     )
 
 

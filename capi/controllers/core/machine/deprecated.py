@@ -37,7 +37,7 @@ def deprecated_status(seen: Scope, stage: Stage | None, now: datetime) -> Machin
     """The block `status.deprecated`."""
     block = seen.machine.status.deprecated
     before = (block.v1beta1 if block is not None else None) or MachineV1Beta1Status()
-    parts = [*_references(seen), *_health(seen), *_node(seen, before), *_deletion(seen, stage)]
+    parts = [*_references(seen), *_health(seen), *_node(seen, stage, before), *_deletion(seen, stage)]
     ready = deprecated.summary([part for part in parts if part.type in _IN_READY])
     reason, message = failure(seen)
     return MachineDeprecatedStatus(
@@ -91,10 +91,12 @@ def _health(seen: Scope) -> Iterator[V1Beta1Condition]:
             yield deprecated.false(old, _OLD_REASONS.get(found.reason, found.reason), "Warning", message)
 
 
-def _node(seen: Scope, before: MachineV1Beta1Status) -> Iterator[V1Beta1Condition]:
+def _node(seen: Scope, stage: Stage | None, before: MachineV1Beta1Status) -> Iterator[V1Beta1Condition]:
     """NodeHealthy; while the Node cannot be looked at, what was said before."""
     type_ = V1Beta1.NODE_HEALTHY
-    if seen.infra.missing or (seen.infra.present is not None and seen.infra.present.deleting):
+    if stage is not None and stage.node_failure:
+        yield deprecated.false(type_, V1Beta1.DELETION_FAILED, "Warning", stage.node_failure)
+    elif seen.infra.missing or (seen.infra.present is not None and seen.infra.present.deleting):
         yield deprecated.false(type_, V1Beta1.DELETING, "Info")
     elif not seen.provider_id:
         yield deprecated.false(type_, V1Beta1.WAITING_FOR_NODE_REF, "Info")

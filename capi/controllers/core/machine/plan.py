@@ -17,7 +17,7 @@ from capi.controllers.core.machine.status import certificates_expiry, certificat
 from capi.controllers.core.nodes import machine_node_patch
 from capi.kube import conditions
 from capi.kube.types import Object
-from capi.runtime.plan import Apply, Event, Plan, Write, target
+from capi.runtime.plan import Apply, Event, Failures, Plan, Told, Write, target
 
 MANAGER = "capi-machine"
 
@@ -97,10 +97,16 @@ def _ending(seen: Scope, now: datetime) -> Plan:
     observed = status_of(seen, stage, now)
     due = [after for after in (stage.requeue_after, observed.requeue_after) if after is not None]
     hindsight = stage.hindsight
+
+    def regrets(failures: Failures) -> Told:
+        assert hindsight is not None
+        actual = hindsight(failures)
+        return Told(status_of(seen, actual, now).status, _stage_events(seen, actual))
+
     return Plan(
         writes=stage.writes,
         status=None if stage.silent else observed.status,
-        hindsight=(lambda failures: status_of(seen, hindsight(failures), now).status) if hindsight else None,
+        hindsight=regrets if hindsight else None,
         finalized=stage.finalized,
         events=_stage_events(seen, stage),
         requeue_after=max(min(due), timedelta()) if due else None,

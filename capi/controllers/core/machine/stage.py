@@ -32,6 +32,8 @@ class Stage:
     """What a long stay in this stage is likely due to."""
     silent: bool = False
     """Nothing is told yet: the next pass, at once, knows more."""
+    node_failure: str = ""
+    """Why the Node could not be deleted."""
     hindsight: "Callable[[Failures], Stage] | None" = None
     """The stage as it is told when writes failed."""
 

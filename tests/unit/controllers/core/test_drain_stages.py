@@ -41,10 +41,11 @@ def evicted(made: Plan) -> list[str]:
 
 
 def in_hindsight(made: Plan, **failed: CapiError) -> Plan:
-    """The Plan with the status it has after these evictions failed."""
+    """The Plan with the status and the events it has after these writes failed."""
     failures: Failures = {w.target: failed[w.target.name] for w in made.writes if w.target.name in failed}
     assert made.hindsight is not None and len(failures) == len(failed)
-    return replace(made, status=made.hindsight(failures))
+    told = made.hindsight(failures)
+    return replace(made, status=told.status, events=told.events)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,7 @@ def test_the_node_is_cordoned_before_anybody_looks_at_its_pods() -> None:
 def test_a_node_that_cannot_be_cordoned_is_told() -> None:
     made = in_hindsight(plan(a_scope(nodes=(a_node(),), drain=None), NOW), **{"p-0": Forbidden("not you")})
     assert said(made, "Deleting").message == "Failed to cordon Node p-0: not you"
+    assert ("FailedDrainNode", "Warning") in [(event.reason, event.type) for event in made.events]
 
 
 def test_without_a_connection_a_drain_waits_until_its_timeout() -> None:

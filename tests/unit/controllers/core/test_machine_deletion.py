@@ -11,6 +11,7 @@ from capi.controllers.core.machine import deletion
 from capi.controllers.core.machine.drain.view import DrainView, VolumeView
 from capi.controllers.core.machine.plan import plan
 from capi.controllers.core.machine.scope import Scope
+from capi.kube.errors import Forbidden
 from capi.runtime.plan import ClusterKey
 from tests.unit.controllers.builders import (
     NOW,
@@ -164,6 +165,21 @@ def test_the_timeout_ends_failing_attempts_but_not_the_first() -> None:
     assert deletes(first, "Node") == ["p-0"] and first.finalized
     second = plan(a_scope(machine=after(machine, first), infra=GONE), NOW)
     assert second.finalized and not second.writes
+
+
+def test_why_a_node_cannot_be_deleted_is_told() -> None:
+    made = plan(a_scope(machine=within(10, 4), infra=GONE), NOW)
+    assert made.finalized and made.hindsight is not None
+    [write] = made.writes
+    status, events = made.hindsight({write.target: Forbidden("no right to delete nodes")})
+    text = "Failed to delete Node p-0: no right to delete nodes"
+    assert brief(replace(made, status=status), "Deleting") == ("True", "DeletingNode")
+    assert said(replace(made, status=status), "Deleting").message == text
+    assert [(event.reason, event.message, event.type) for event in events][:1] == [
+        ("FailedDeleteNode", text, "Warning")
+    ]
+    [old] = [c for c in status.deprecated.v1beta1.conditions if c.type == "NodeHealthy"]  # type: ignore[union-attr]
+    assert (old.status, old.severity, old.reason) == ("False", "Warning", "DeletionFailed")
 
 
 def test_of_two_nodes_with_the_provider_id_only_the_known_one_goes() -> None:

@@ -78,8 +78,8 @@ def drain(seen: Scope, now: datetime) -> Stage | None:
 
 def _cordoning(seen: Scope, now: datetime, patch: Patch) -> Stage:
     def failed(failures: Failures) -> Stage:
-        why = "; ".join(error.message for error in failures.values())
-        return _draining(seen, now, f"Failed to cordon Node {patch.target.name}: {why}")
+        why = f"Failed to cordon Node {patch.target.name}: {'; '.join(error.message for error in failures.values())}"
+        return replace(_draining(seen, now, why), events=(Event("FailedDrainNode", why, "Warning"),))
 
     return Stage(
         reason=_DRAINING,
