@@ -10,8 +10,8 @@ from capi.aio.clock import LoopClock
 from capi.client.client import Client
 from capi.kube.messages import Request, Response
 from capi.kube.types import Key
-from capi.runtime.execute import Expectation, newest
 from capi.runtime.informer import Informer
+from capi.runtime.outcome import Expectation, newest
 from capi.runtime.reflector import GRACE, Reflector
 from tests.virtual.runtime.rig import Sheep
 
