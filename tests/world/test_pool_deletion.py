@@ -73,6 +73,17 @@ async def test_without_a_timeout_it_says_what_it_waits_for_and_ends_when_that_co
         assert await w.workload().list(Node) == []
 
 
+async def test_nodes_of_a_control_plane_that_goes_are_waited_for_no_longer() -> None:
+    async with unreachable(template={"deletion": {"nodeDeletionTimeoutSeconds": 0}}) as w:
+        await w.client.delete(MachinePool, "workers", "default")
+        await w.advance(minutes=5)
+        assert len(await w.machines()) == 2
+        await w.client.delete(DevControlPlane, "quickstart", "default")
+        await w.advance(seconds=10)
+        assert (await w.client.get(DevControlPlane, "quickstart", "default")).deleting
+        assert await w.machines() == {} and await w.client.list(DevMachine) == []
+
+
 async def test_a_pool_whose_cluster_never_was_can_be_deleted() -> None:
     async with world() as w:
         await w.apply(*manifests.pool(cluster="nowhere", replicas=2))

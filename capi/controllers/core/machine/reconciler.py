@@ -2,7 +2,7 @@
 
 Wakes on: the Machine, its infrastructure and bootstrap objects (by reference, so that one that appears later counts), its
 Node (by provider ID), its Cluster's readiness, deletion and connection, its pool's template version, and, while it is being
-deleted, the MachineDrainRules of its namespace.
+deleted, the MachineDrainRules of its namespace, and the control plane and its Machines (a Node of a cluster without is left alone).
 Upstream: internal/controllers/machine/machine_controller.go.
 Differs: one write of the status per pass; no polling.
 """
@@ -45,8 +45,8 @@ class MachineReconciler:
         self._sync = sync
         self._lists = SharedLists()
         self.watches: Sequence[AnyWatch] = (
-            Watch(Machine, indexes=indexes.MACHINE),
-            Watch(Cluster, keys=_of_cluster, changed=cluster_matters),
+            Watch(Machine, keys=_of_control_plane_machine, changed=_comes_or_goes, indexes=indexes.MACHINE),
+            Watch(Cluster, keys=_of_cluster, changed=cluster_matters, indexes=indexes.CLUSTER),
             Watch(MachinePool, keys=_of_pool, changed=_template_changed, indexes=indexes.POOL),
             Watch(MachineDrainRule, keys=_of_rule),
             External(keys=_of_external, label_indexes=(labels.CLUSTER_NAME, labels.POOL_NAME)),
@@ -149,13 +149,31 @@ def _of_rule(rule: MachineDrainRule, reader: Reader) -> Iterable[Key]:
     return [m.key for m in reader.index(Machine, "deletingIn", rule.namespace)]
 
 
+def _of_control_plane_machine(machine: Machine, reader: Reader) -> Iterable[Key]:
+    """The Machines of its cluster that are being deleted."""
+    if labels.CONTROL_PLANE not in machine.metadata.labels:
+        return ()
+    return _deleting_of(machine.namespace, machine.spec.cluster_name, reader)
+
+
+def _deleting_of(namespace: str, cluster: str, reader: Reader) -> list[Key]:
+    return [m.key for m in reader.index(Machine, "deletingIn", namespace) if m.spec.cluster_name == cluster]
+
+
+def _comes_or_goes(old: Machine, new: Machine) -> bool:
+    return old.deleting != new.deleting or old.metadata.labels != new.metadata.labels
+
+
 def _of_external(obj: Unstructured, reader: Reader) -> Iterable[Key]:
-    """The Machines of an infrastructure or bootstrap object; of a pool's infrastructure that tells its template, all."""
+    """The Machines of an infrastructure or bootstrap object; of a pool's infrastructure that tells its template, all; of a
+    control plane those that are being deleted."""
     value = value_of(obj)
     found = [m.key for m in reader.index(Machine, "reference", value)]
     if not found and annotations.TEMPLATE_HASH in obj.metadata.annotations:
         for pool in reader.index(MachinePool, "reference", value):
             found += _of_pool(pool, reader)
+    for cluster in reader.index(Cluster, "reference", value):
+        found += _deleting_of(cluster.namespace, cluster.name, reader)
     return found
 
 

@@ -180,6 +180,7 @@ def test_provisioning_without_a_provider_id_is_not_complete() -> None:
     made = plan(a_scope(machine=machine, infra=found(infra_machine(provider_id="")), nodes=()), NOW)
     assert made.status.initialization is None  # type: ignore[union-attr]
     assert "report spec.providerID" in said(made, "NodeReady").message
+    assert (made.requeue_after, made.error) == (None, None)
 
 
 def test_provisioned_stays_provisioned() -> None:

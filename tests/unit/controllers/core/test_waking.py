@@ -26,6 +26,7 @@ from tests.unit.controllers.builders import (
     infra_machine,
     infra_pool,
     node_info,
+    provider,
     running,
     with_status,
 )
@@ -99,6 +100,21 @@ def test_a_node_wakes_its_machine_by_provider_id_and_by_name_and_no_other_cluste
     foreign = a_machine(2, spec={"provider_id": "x://p/0", "cluster_name": "other"})
     cache = Cache(a_machine(0), by_name, foreign)
     assert woken(MachineReconciler(), Workload, Node, a_node(0), HERE, cache) == {"p-0", "p-1"}
+
+
+def test_a_control_plane_wakes_the_machines_of_its_cluster_that_wait_to_end() -> None:
+    elsewhere = a_machine(2, deleting=True, spec={"cluster_name": "other"})
+    cache = Cache(a_cluster(), a_machine(0), a_machine(1, deleting=True), elsewhere)
+    plane = provider("TestControlPlane", "c")
+    assert woken(MachineReconciler(), External, None, plane, cache) == {"p-1"}
+    worker = a_machine(7)
+    member = a_machine(8, meta={"labels": {labels.CONTROL_PLANE: ""}})
+    assert woken(MachineReconciler(), Watch, Machine, member, cache) == {"p-1"}
+    assert woken(MachineReconciler(), Watch, Machine, worker, cache) == set()
+    [watch] = [w for w in MachineReconciler().watches if isinstance(w, Watch) and w.kind is Machine]
+    assert watch.changed is not None
+    assert watch.changed(member, a_machine(8, deleting=True, meta={"labels": {labels.CONTROL_PLANE: ""}}))
+    assert not watch.changed(member, a_machine(8, status=running(8), meta={"labels": {labels.CONTROL_PLANE: ""}}))
 
 
 def test_a_connection_wakes_everything_of_its_cluster_once() -> None:
