@@ -15,7 +15,7 @@ TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 CORE = range(1, 141)
 DEFECTS = range(1, 42)
 REPORTS = ["B01", "B02", "B03", "B04", "B05", "B06", "B07", "B08", "B09", "B10", "B11", "B12", "B13", "B14", "B15", "B16",
-           "B17", "B18", "B19", "B20", "B28", "B30", "B31", "B32", "B41", "B42", "B43", "B44", "B45", "B46", "B47"]  # fmt: skip
+           "B17", "B18", "B19", "B20", "B28", "B30", "B31", "B32", "B40", "B41", "B42", "B43", "B44", "B45", "B46", "B47"]  # fmt: skip
 
 
 def rows() -> Iterator[tuple[Path, str, str, str]]:
@@ -26,7 +26,7 @@ def rows() -> Iterator[tuple[Path, str, str, str]]:
             if (
                 line.startswith("|")
                 and len(cells) == 3
-                and re.fullmatch(r"(core|defect|report|docker|ours) .+", cells[0])
+                and re.fullmatch(r"(core|defect|report|docker|ours|promise) .+", cells[0])
             ):
                 yield table, cells[0], cells[1], cells[2]
 

@@ -137,6 +137,11 @@ class World:
         """Whatever they are doing, they end now."""
         self._running.cancel()
 
+    async def stop_manager(self) -> None:
+        """As if the controllers' process had ended, and infrastructure went on without it."""
+        self.manager.stop()
+        await asyncio.wait([self._running])
+
     async def until(self, holds: Callable[[], Awaitable[bool]], patience: timedelta = timedelta(minutes=1)) -> None:
         """Let things happen until `holds`."""
         deadline = self.clock.monotonic() + patience.total_seconds()
