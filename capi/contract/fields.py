@@ -67,6 +67,11 @@ def failure_domain(obj: Unstructured) -> str:
     return first(obj, ("status.failureDomain", "spec.failureDomain"), str) or ""
 
 
+def chosen_failure_domain(obj: Unstructured) -> str:
+    """Where an older provider has put the instance, for the Machine's spec to say so."""
+    return read(obj, "spec.failureDomain", str) or ""
+
+
 def version(obj: Unstructured) -> str:
     """The Kubernetes version wanted of a control plane."""
     return read(obj, "spec.version", str) or ""
@@ -185,7 +190,8 @@ class Contract:
 
 
 INFRA_MACHINE: Final = Contract(
-    (provisioned, provider_id, failure_domain, addresses, interruptible, failure), (Sort.INFRA_MACHINE,)
+    (provisioned, provider_id, failure_domain, chosen_failure_domain, addresses, interruptible, failure),
+    (Sort.INFRA_MACHINE,),
 )
 """An infrastructure object for one Machine."""
 INFRA_POOL: Final = Contract(

@@ -61,11 +61,11 @@ def own_fields(seen: Scope, cluster: Cluster) -> Object:
 
 
 def _reported(seen: Scope) -> Object:
-    """providerID as the infrastructure says; once set it stays."""
-    infra = seen.infra.usable
-    reported = contract.provider_id(infra) if infra is not None and seen.provisioned_now else ""
-    value = reported or seen.machine.spec.provider_id
-    return {"providerID": value} if value else {}
+    """providerID and, of older providers, failureDomain as the infrastructure says; a providerID once set stays."""
+    infra = seen.infra.usable if seen.provisioned_now else None
+    value = (contract.provider_id(infra) if infra is not None else "") or seen.machine.spec.provider_id
+    domain = contract.chosen_failure_domain(infra) if infra is not None else ""
+    return {**({"providerID": value} if value else {}), **({"failureDomain": domain} if domain else {})}
 
 
 def _data_secret(seen: Scope) -> Object:

@@ -188,6 +188,31 @@ def test_provisioned_stays_provisioned() -> None:
     assert plan(seen, NOW).status.initialization.infrastructure_provisioned is True  # type: ignore[union-attr]
 
 
+def test_where_an_instance_is_follows_its_infrastructure() -> None:
+    new = plan(a_scope(machine=alone(), infra=found(infra_machine(status={"failureDomain": "a"}))), NOW)
+    assert new.status.failure_domain == "a"  # type: ignore[union-attr]
+    assert "failureDomain" not in applies(new, "Machine")["p-0"].body["spec"]
+    older = infra_machine()
+    older.raw["spec"]["failureDomain"] = "b"
+    old = plan(a_scope(machine=alone(), infra=found(older)), NOW)
+    assert old.status.failure_domain == "b"  # type: ignore[union-attr]
+    assert applies(old, "Machine")["p-0"].body["spec"]["failureDomain"] == "b"
+    assert not applies(plan(a_scope(infra=found(older)), NOW), "Machine"), "the spec of a pool's Machine is the pool's"
+
+
+def test_a_changed_provider_id_and_changed_addresses_are_taken_over() -> None:
+    moved = infra_machine(
+        provider_id="x://p/moved", status={"addresses": [{"type": "InternalIP", "address": "10.9.9.9"}]}
+    )
+    machine = alone(status=running())
+    made = plan(a_scope(machine=machine, pool=None, infra=found(moved), nodes=()), NOW)
+    assert applies(made, "Machine")["p-0"].body["spec"]["providerID"] == "x://p/moved"
+    assert [a.address for a in made.status.addresses] == ["10.9.9.9"]  # type: ignore[union-attr]
+    unready = infra_machine(provisioned=False, provider_id="x://p/other")
+    kept = plan(a_scope(machine=machine, pool=None, infra=found(unready)), NOW)
+    assert applies(kept, "Machine")["p-0"].body["spec"]["providerID"] == "x://p/0"
+
+
 def test_a_machine_waits_for_its_node_without_a_timer() -> None:
     made = plan(a_scope(nodes=()), NOW)
     assert brief(made, "NodeReady") == brief(made, "NodeHealthy") == ("Unknown", "InspectionFailed")
