@@ -9,22 +9,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from capi.api.builtin import Node, Pod, Secret
+from capi.api.builtin import Namespace, Node, Pod, Secret
 from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core import annotations, labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachineDrainRule, MachinePool
 from capi.api.infra.v1beta2 import DevCluster, DevMachine, DevMachinePool
 from capi.app.inputs import BadManifest
 from capi.client.client import Client
+from capi.kube import times
 from capi.kube.errors import ApiError, NotFound, TransportError
 from capi.kube.objects import Resource
 from capi.kube.types import Key, Object
 from capi.runtime.plan import ClusterKey
 from tests.world import drains, manifests
 from tests.world.rig import World
+from tests.world.test_health_checks import a_check
 from tests.world.trouble import Trouble
 
-NAMESPACES = ("default", "second")
+SECOND = "second"
+NAMESPACES = ("default", SECOND)
 POOLS = ("workers", "others")
 LOST = {"devmachine.infrastructure.cluster.x-k8s.io/simulated-failure": "InstanceLost"}
 STALE = 60.0
@@ -260,6 +263,45 @@ async def restart(play: Play, rng: random.Random) -> None:
     await play.w.restart_controllers()
 
 
+async def crash(play: Play, rng: random.Random) -> None:
+    """The controllers' process dies, and nobody notices for a while."""
+    play.w.crash_controllers()
+    await asyncio.sleep(rng.choice((0, 1, 20)))
+    await play.w.restart_controllers()
+
+
+async def delete_namespace(play: Play, rng: random.Random) -> None:
+    """Everything of a cluster at once, its Secrets too. A namespace that is empty goes, and comes back when it is mended."""
+    await play.w.client.delete(Namespace, SECOND)
+
+
+async def sicken(play: Play, rng: random.Random) -> None:
+    """A kubelet falls silent, or is heard again."""
+    machine = await pick(play, rng, Machine)
+    node = machine.status.node_ref if machine is not None else None
+    client = workload(play, machine.namespace) if machine is not None else None
+    if client is None or node is None:
+        return
+    await hear(play, client, node.name, rng.choice(("Unknown", "True")))
+
+
+async def hear(play: Play, client: Client, node: str, ready: str) -> None:
+    """Whether a Node says of itself that it is ready."""
+    said = {"type": "Ready", "status": ready, "reason": "Test", "lastTransitionTime": times.format(play.w.clock.now())}
+    body: Object = {"status": {"conditions": [said]}}
+    await client.patch(Node.resource, node, "", body, type_="strategic", subresource="status")
+
+
+async def health_check(play: Play, rng: random.Random) -> None:
+    """Its victims may go at any time."""
+    namespace, pool = rng.choice(NAMESPACES), rng.choice(POOLS)
+    play.excused.add(Key(namespace, pool))
+    check = a_check(timeout=rng.choice((10, 60)))
+    check["metadata"] = {"name": f"check-{pool}", "namespace": namespace}
+    check["spec"]["selector"] = {"matchLabels": {labels.POOL_NAME: pool}}
+    await play.w.apply(check)
+
+
 async def trouble(play: Play, rng: random.Random) -> None:
     level = rng.choice((0.0, 0.3, 1.0))
     for one in play.troubles:
@@ -337,6 +379,15 @@ async def let_pods_go(play: Play) -> None:
             await client.delete(drains.BUDGETS, found["metadata"]["name"], found["metadata"]["namespace"])
 
 
+async def hear_all(play: Play) -> None:
+    """Every Node says that it is ready."""
+    for namespace in NAMESPACES:
+        client = workload(play, namespace)
+        for node in await client.list(Node) if client is not None else ():
+            assert client is not None
+            await hear(play, client, node.name, "True")
+
+
 ACTIONS: dict[str, tuple[int, Action]] = {
     "scale": (10, scale),
     "unset replicas": (1, unset_replicas),
@@ -363,6 +414,10 @@ ACTIONS: dict[str, tuple[int, Action]] = {
     "guard Pods": (4, guard_pods),
     "drain rule": (3, drain_rule),
     "restart": (3, restart),
+    "crash": (2, crash),
+    "sicken": (4, sicken),
+    "health check": (2, health_check),
+    "delete Namespace": (1, delete_namespace),
     "trouble": (6, trouble),
     **{f"pause {kind.__name__}": (2, pause(kind)) for kind in (Cluster, MachinePool, Machine, DevMachine)},
     **{f"scribble {kind.__name__}": (1, scribble(kind)) for kind in (Machine, MachinePool, Cluster, DevMachine)},

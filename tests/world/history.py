@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from capi.api.builtin import Namespace
 from capi.api.core import annotations
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
@@ -18,12 +19,13 @@ from capi.client.transport import Transport
 from capi.kube.errors import NotFound
 from capi.kube.types import Key, Object
 from tests.world import manifests
-from tests.world.actions import ACTIONS, NAMESPACES, TROUBLED, Play, let_pods_go, patch
+from tests.world.actions import ACTIONS, NAMESPACES, SECOND, TROUBLED, Play, hear_all, let_pods_go, patch
 from tests.world.rig import World, world
 from tests.world.trouble import Trouble
 from tests.world.truth import check, check_nothing_left
 
 CLUSTER = "quickstart"
+SECOND_NAMESPACE: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SECOND}}
 
 
 class Step(NamedTuple):
@@ -97,7 +99,7 @@ async def play(seed: int, steps: Sequence[Step]) -> None:
 
 async def _act(p: Play, steps: Sequence[Step]) -> None:
     w = p.w
-    await w.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "second"}})
+    await w.apply(SECOND_NAMESPACE)
     for namespace in NAMESPACES:
         p.want(Key(namespace, "workers"), 3)
         await w.apply(*manifests.cluster(namespace=namespace), *manifests.pool(namespace=namespace))
@@ -114,6 +116,9 @@ async def finish(p: Play) -> None:
     for one in p.troubles:
         one.level = 0.0
     await mend(p)
+    namespace = await w.client.get(Namespace, SECOND)
+    if namespace.deleting:
+        raise Violation(f"Namespace {SECOND} does not go: {namespace.status}")
     await check(w)
     stayed = p.passed_over & {machine.key for machine in await w.client.list(Machine)}
     if stayed:
@@ -145,7 +150,9 @@ async def mend(p: Play) -> None:
             except NotFound:
                 continue
     await let_pods_go(p)
+    await hear_all(p)
     await asyncio.sleep(150)
+    await w.apply(SECOND_NAMESPACE)
     for _ in range(2):
         for namespace in NAMESPACES:
             have = {c.name for c in await w.client.list(Cluster, namespace)}

@@ -21,7 +21,10 @@ MANAGER = "capi-machinehealthcheck"
 
 
 def plan(seen: Scope, now: datetime) -> Plan:
-    """Judge every target, tell the Machines, and have the unhealthy ones remediated unless there are too many."""
+    """Judge every target, tell the Machines, and have the unhealthy ones remediated unless there are too many.
+
+    Nothing is judged while Nodes cannot be read: a cluster out of sight is not one full of sick Machines.
+    """
     check = seen.check
     if check.deleting:
         return Plan()
@@ -30,6 +33,8 @@ def plan(seen: Scope, now: datetime) -> Plan:
         return Plan(events=(Event("ClusterNotFound", message, "Warning"),))
     membership = owners.membership(check.spec.cluster_name, owners.reference(seen.cluster))
     writes: list[Write] = [Apply(target(check), {"metadata": membership}, must_exist=True)]
+    if not seen.connected and any(each.node_name for each in seen.targets):
+        return Plan(writes=writes)  # the status stays as it is: the connection wakes this
     verdicts = [judge(seen, each, now) for each in seen.targets]
     gate = gate_of(check, len(verdicts), unhealthy_of(verdicts))
     events = _restriction(seen, verdicts, gate)

@@ -169,7 +169,15 @@ def test_a_node_that_has_gone_makes_its_machine_unhealthy() -> None:
 def test_nothing_is_known_of_nodes_without_a_connection() -> None:
     seen = a_scope(a_target(node=None), connected=False)
     assert judge(seen, seen.targets[0], NOW).health is Health.PENDING
-    assert marks(plan(seen, NOW)) == {}
+    blind = plan(seen, NOW)
+    assert marks(blind) == {}
+    assert blind.status is None and blind.events == (), "what was counted last stays, and no limit is reached"
+
+
+def test_a_cluster_that_was_never_connected_keeps_no_clock_from_running() -> None:
+    seen = a_scope(joining(1200), connected=False)
+    assert plan(seen, NOW).status is not None
+    assert marks(plan(seen, NOW))["HealthCheckSucceeded"][1] == "NodeStartupTimeout"
 
 
 @pytest.mark.parametrize(
