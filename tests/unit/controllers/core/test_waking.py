@@ -130,7 +130,7 @@ def test_a_pausing_cluster_wakes_machines_and_pools() -> None:
         assert watch.changed is not None and watch.keys is not None
         assert watch.changed(a_cluster(), a_cluster(paused=True))
         assert not watch.changed(a_cluster(), with_status(a_cluster(), a_cluster().status))
-        assert {key.name for key in watch.keys(a_cluster(), Cache(cached))} == {cached.name}
+        assert woken(reconciler, Watch, Cluster, a_cluster(), Cache(cached)) == {cached.name}
 
 
 def test_a_lost_connection_wakes_machines_but_counters_do_not() -> None:
