@@ -97,8 +97,8 @@ class ManagementReader(Declared):
         self.external_watches: Sequence[External] = ()
         self.workload_watches: Sequence[Workload] = ()
         self.on_external: OnExternal = lambda _: None
-        """Set by the controller: called at the first read of a provider kind, to subscribe to it."""
-        self._known: set[Informer] = set()
+        """Set by the controller: called with every cache of a provider kind that was read, to subscribe to it."""
+        self._known: set[GroupKind] = set()
         self._clusters: dict[ClusterKey, tuple[Connection, ClusterReader]] = {}
 
     def declare(self, kind: type[Resource], indexes: Indexes, labels: str = "") -> Informer:
@@ -135,14 +135,16 @@ class ManagementReader(Declared):
     async def _external(self, group_kind: GroupKind) -> Informer:
         if not self.external_watches:
             raise UndeclaredRead(f"{self._owner} reads provider objects ({group_kind}); add External() to its watches")
-        informer = await self._externals.informer(group_kind)
-        if informer not in self._known:
-            self._known.add(informer)
-            for watch in self.external_watches:
-                for label in watch.label_indexes:
-                    informer.store.add_label_index(label)
-            self.on_external(informer)
-        return informer
+        if group_kind not in self._known:
+            self._known.add(group_kind)
+            self._externals.want(group_kind, self._meet)
+        return await self._externals.informer(group_kind)
+
+    def _meet(self, informer: Informer) -> None:
+        for watch in self.external_watches:
+            for label in watch.label_indexes:
+                informer.store.add_label_index(label)
+        self.on_external(informer)
 
     async def live(self, kind: type[R], name: str, namespace: str = "") -> R | None:
         try:

@@ -2,10 +2,14 @@
 
 References carry no version. The CRD of the referenced kind says by its contract labels which of its versions follow which
 contract: `cluster.x-k8s.io/v1beta2: v1alpha1_v1beta1` lists them, the newest contract and version win.
+A kind that was asked for once is watched again whenever its CRD comes, or names another version, and all who asked for it are
+subscribed anew: a provider may be installed, upgraded and removed at any time.
 Upstream: internal/contract/version.go; docs book, "Version migration" and provider contracts.
 """
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from typing import ClassVar
 
 from capi.api.core.contracts import CONTRACTS, contract_version, plural
@@ -16,7 +20,7 @@ from capi.runtime.informer import Informer
 from capi.runtime.informers import Informers
 
 SYNC_TIMEOUT = 15.0
-"""Seconds the first read of a kind waits for its cache."""
+"""Seconds the first reads of a kind wait for its cache; later ones fail at once, lest a kind that cannot be watched keeps all workers."""
 
 
 class CrdMetadata(Resource):
@@ -33,9 +37,24 @@ class ExternalKinds:
     def __init__(self, informers: Informers) -> None:
         self._informers = informers
         self._crds = informers.of(CrdMetadata, metadata_only=True)
-        self._crds.subscribe(self._crd_changed)
         self._types: dict[GroupKind, ResourceType] = {}
         self._running: dict[GroupKind, Informer] = {}
+        self._wanted: dict[GroupKind, list[Callable[[Informer], None]]] = {}
+        self._late: set[Informer] = set()
+        """Informers that were waited for in vain and are not synced yet."""
+        self._listeners: list[Callable[[], None]] = []
+        self._crds.subscribe(self._crd_changed)
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call when a kind that was asked for can be read now, or cannot any more: what failed may go well."""
+        self._listeners.append(listener)
+
+    def want(self, kind: GroupKind, meet: Callable[[Informer], None]) -> None:
+        """Call `meet` with every informer of a kind, now and later."""
+        self._wanted.setdefault(kind, []).append(meet)
+        running = self._running.get(kind)
+        if running is not None:
+            meet(running)
 
     def type_of(self, kind: GroupKind) -> ResourceType:
         """The version of a provider kind to use. Raises ContractError, UnknownKind among them."""
@@ -45,15 +64,13 @@ class ExternalKinds:
         return known
 
     def _resolve(self, kind: GroupKind) -> ResourceType:
-        name = plural(kind.kind)
-        crd: CrdMetadata | None = self._crds.store.get(Key("", f"{name}.{kind.group}"))
+        name = _crd_name(kind)
+        crd: CrdMetadata | None = self._crds.store.get(Key("", name))
         if crd is None:
-            raise UnknownKind(
-                f"there is no CustomResourceDefinition {name}.{kind.group} for kind {kind}; install its provider"
-            )
+            raise UnknownKind(f"there is no CustomResourceDefinition {name} for kind {kind}; install its provider")
         best = contract_version(crd.metadata.labels)
         if best:
-            return ResourceType(kind.group, best, kind.kind, name)
+            return ResourceType(kind.group, best, kind.kind, plural(kind.kind))
         wanted = " or ".join(f"cluster.x-k8s.io/{contract}" for contract in CONTRACTS)
         raise ContractError(
             f"CustomResourceDefinition {crd.name} has no label {wanted}: its provider does not follow the contract"
@@ -61,20 +78,45 @@ class ExternalKinds:
 
     async def informer(self, kind: GroupKind) -> Informer:
         """The synced informer of a provider kind. Raises ContractError, and TransportError if it does not sync."""
-        resource = self.type_of(kind)
-        running = self._running.get(kind)
-        if running is None or running.resource != resource:
-            if running is not None:
-                self._informers.stop(running)
-            running = self._running[kind] = self._informers.of(resource)
-        if not running.synced.is_set():
-            try:
+        informer = self._begun(kind)
+        if not informer.synced.is_set() and informer not in self._late:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(SYNC_TIMEOUT):
-                    await running.synced.wait()
-            except TimeoutError as error:
-                reason = self._informers.trouble().get(resource.qualified_plural, "no answer")
-                raise TransportError(f"{resource.qualified_plural} cannot be watched: {reason}") from error
-        return running
+                    await informer.synced.wait()
+        if not informer.synced.is_set():
+            self._late.add(informer)
+            plural_ = informer.resource.qualified_plural
+            raise TransportError(f"{plural_} cannot be watched: {self._informers.trouble().get(plural_, 'no answer')}")
+        return informer
+
+    def _begun(self, kind: GroupKind) -> Informer:
+        """The informer of the version to use, started, and introduced to all who want it. Raises ContractError."""
+        resource = self.type_of(kind)
+        before = self._running.get(kind)
+        if before is not None and before.resource == resource:
+            return before
+        informer = self._running[kind] = self._informers.of(resource)
+        for meet in self._wanted.get(kind, ()):
+            meet(informer)
+        informer.when_reached(1, lambda: self._filled(informer, before))
+        if before is not None:
+            self._stop(before)
+        return informer
+
+    def _filled(self, informer: Informer, before: Informer | None) -> None:
+        """The first state is there; objects that went between two versions of a kind are told as deleted."""
+        self._late.discard(informer)
+        if before is not None:
+            before.replace(informer.store.values(), 0)
+        self._tell()
+
+    def _stop(self, informer: Informer) -> None:
+        self._late.discard(informer)
+        self._informers.stop(informer)
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def running(self, resource: ResourceType) -> Informer | None:
         """The informer of a resource if it was read before."""
@@ -82,13 +124,25 @@ class ExternalKinds:
         return found if found is not None and found.resource == resource else None
 
     def _crd_changed(self, old: CrdMetadata | None, new: CrdMetadata | None) -> None:
-        crd = new or old
-        assert crd is not None
-        for kind, known in list(self._types.items()):
-            if known.qualified_plural == crd.name:
-                del self._types[kind]
-        if new is None:
-            for kind, informer in list(self._running.items()):
-                if informer.resource.qualified_plural == crd.name:
-                    del self._running[kind]
-                    self._informers.stop(informer)
+        if old is not None and new is not None and old.metadata.labels == new.metadata.labels:
+            return
+        name = (new or old or CrdMetadata()).name
+        for kind in [kind for kind in {*self._wanted, *self._types} if _crd_name(kind) == name]:
+            self._types.pop(kind, None)
+            if new is None:
+                self._ended(kind)
+            elif kind in self._wanted:
+                with suppress(ContractError):  # whoever reads the kind is told
+                    self._begun(kind)
+            self._tell()
+
+    def _ended(self, kind: GroupKind) -> None:
+        """Nothing of the kind is there any more; its own watch may not have said so yet."""
+        informer = self._running.pop(kind, None)
+        if informer is not None:
+            self._stop(informer)
+            informer.replace((), 0)
+
+
+def _crd_name(kind: GroupKind) -> str:
+    return f"{plural(kind.kind)}.{kind.group}"

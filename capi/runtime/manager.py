@@ -96,6 +96,7 @@ class Manager:
             may_write=self._elector.may_write if self._elector is not None else lambda: True,
         )
         controller.connect(self.connections)
+        self._externals.listen(controller.queue.hurry)
         self._controllers.append(controller)
 
     @property

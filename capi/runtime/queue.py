@@ -115,6 +115,11 @@ class WorkQueue:
         """The key's last pass went well: its next failure is the first again."""
         self._failures.pop(key, None)
 
+    def hurry(self) -> None:
+        """End all back-offs: what failed before may go well now."""
+        for key in list(self._failures):
+            self.add(key)
+
     def drop(self, key: Key) -> None:
         """The object has gone: remember nothing about its key."""
         self._failures.pop(key, None)
