@@ -1,7 +1,8 @@
 """The simulated kubelets of a hosted cluster, and the one who keeps the status of its PodDisruptionBudgets.
 
 In a cluster without Pods they write nothing. The kubelet of a Node that does not answer (Ready Unknown) does nothing, nor
-does that of a Node that does not exist; Pods that were bound before their Node joined are not looked at again.
+does that of a Node that does not exist; when it answers, it sees to its Pods. Nodes are watched only from the first Pod that has
+to wait for its own.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from capi.client.client import Client
 from capi.kube.errors import CapiError, Conflict, NotFound
 from capi.kube.objects import Unstructured
 from capi.kube.types import Key
+from capi.runtime.informer import Informer
 from capi.runtime.informers import Informers
 from capi.runtime.queue import WorkQueue
 
@@ -37,6 +39,9 @@ class Kubelets:
         """Pods that a kubelet has to do with."""
         self._counted = WorkQueue(clock)
         """Budgets whose Pods, or which themselves, have changed."""
+        self._waiting: dict[str, set[Key]] = {}
+        """Pods whose kubelet did not answer, by Node."""
+        self._nodes: Informer | None = None
 
     async def run(self) -> None:
         """Raises bugs only; what an API server refuses is tried again."""
@@ -56,6 +61,8 @@ class Kubelets:
             self._due.add(new.key)
         pod = new or old
         assert pod is not None
+        if new is None:
+            self._waits_no_more(pod.spec.node_name, pod.key)
         for budget in self._budgets.store.list(pod.namespace):
             if pods.guards(budget, pod):
                 self._counted.add(budget.key)
@@ -79,7 +86,7 @@ class Kubelets:
         """What the kubelet of the Pod's Node does."""
         pod: Pod | None = self._pods.store.get(key)
         what = pods.due(pod) if pod is not None else ""
-        if pod is None or not what or not await self._answers(pod.spec.node_name):
+        if pod is None or not what or not await self._answers(pod.spec.node_name, key):
             return
         with suppress(NotFound, Conflict):
             if what == "run":
@@ -91,11 +98,28 @@ class Kubelets:
                 options = _NOW % pod.metadata.uid.encode()
                 await self._client.send("DELETE", Pod.resource.path(pod.namespace, pod.name), (), options)
 
-    async def _answers(self, name: str) -> bool:
-        try:
-            return not nodes.is_unreachable(await self._client.get(nodes.NODES, name))
-        except NotFound:
-            return False
+    async def _answers(self, name: str, pod: Key) -> bool:
+        """Whether the kubelet of a Node is there; if not, `pod` comes up again when it is."""
+        self._waiting.setdefault(name, set()).add(pod)  # before the look: what happens after it is not missed
+        with suppress(NotFound):
+            if not nodes.is_unreachable(await self._client.get(nodes.NODES, name)):
+                self._waits_no_more(name, pod)
+                return True
+        if self._nodes is None:
+            self._nodes = self._informers.of(nodes.NODES)
+            self._nodes.subscribe(self._node_changed)
+        return False
+
+    def _waits_no_more(self, node: str, pod: Key) -> None:
+        waiting = self._waiting.get(node, set())
+        waiting.discard(pod)
+        if not waiting:
+            self._waiting.pop(node, None)
+
+    def _node_changed(self, old: Unstructured | None, new: Unstructured | None) -> None:
+        if new is not None and not nodes.is_unreachable(new.raw):
+            for key in self._waiting.pop(new.name, ()):
+                self._due.add(key)
 
     async def _count(self, key: Key) -> None:
         """Bring a budget's status up to date."""

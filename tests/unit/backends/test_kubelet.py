@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capi.api.builtin import Pod
-from capi.backends.inmemory import pods
+from capi.backends.inmemory import nodes, pods
 from capi.kube.errors import NotFound, TooManyRequests
 from capi.kube.objects import Unstructured, from_wire
 from capi.kube.types import Object
@@ -117,6 +117,28 @@ async def test_a_node_that_does_not_answer_or_exist_does_nothing() -> None:
         await w.workload().delete(Pod, "a", "default")
         await w.settle()
         assert {pod.name: pod.status.phase for pod in await w.workload().list(Pod)} == {"a": "Running", "b": "Pending"}
+
+
+@pytest.mark.looptime
+async def test_a_kubelet_that_answers_again_sees_to_the_pods_that_waited_for_it() -> None:
+    async with one_machine() as (w, node):
+        workload = w.workload()
+        await workload.create(Pod.resource, bound("early", "node-to-be"))
+        await w.settle()
+        await workload.create(Pod.resource, bound("going", node))
+        await w.settle()
+        await workload.patch(nodes.NODES, node, "", nodes.unreachable(NOW), type_="strategic", subresource="status")
+        await workload.create(Pod.resource, bound("late", node))
+        await w.settle()
+        await workload.delete(Pod, "going", "default")
+        await w.settle()
+        assert (await workload.get(Pod, "going", "default")).deleting
+        heard = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        await workload.patch(nodes.NODES, node, "", heard, type_="strategic", subresource="status")
+        await workload.create(nodes.NODES, {"metadata": {"name": "node-to-be"}})
+        await w.settle()
+        phases = {pod.name: pod.status.phase for pod in await workload.list(Pod)}
+        assert phases == {"early": "Running", "late": "Running"}
 
 
 @pytest.mark.looptime
