@@ -12,7 +12,7 @@ from capi.runtime.externals import ExternalKinds
 from capi.runtime.informer import Informer
 from capi.runtime.informers import Informers
 from capi.runtime.plan import ClusterKey
-from capi.runtime.reader import UndeclaredRead
+from capi.runtime.reader import Contact, UndeclaredRead
 from capi.runtime.store import IndexFunction
 from capi.runtime.watches import External, Indexes, Workload
 
@@ -163,6 +163,9 @@ class ManagementReader(Declared):
         if known is None or known[0] is not connection:
             known = self._clusters[cluster] = connection, ClusterReader(self._owner, connection, self.workload_watches)
         return known[1]
+
+    def contact(self, cluster: ClusterKey) -> Contact:
+        return self._connections.contact(cluster) if self._connections is not None else Contact()
 
     def workload_client(self, cluster: ClusterKey) -> Client | None:
         connection = self._connections.get(cluster) if self._connections is not None else None

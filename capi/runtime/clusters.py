@@ -7,8 +7,9 @@ Upstream: controllers/clustercache.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -23,6 +24,7 @@ from capi.kube.objects import Resource
 from capi.kube.types import ResourceType
 from capi.runtime.informers import Informers
 from capi.runtime.plan import ClusterKey
+from capi.runtime.reader import Contact
 from capi.runtime.watches import Workload, watched
 
 logger = logging.getLogger(__name__)
@@ -36,6 +38,8 @@ PROBE_INTERVAL = 10.0
 PROBE_TIMEOUT = 5.0
 PROBE_FAILURES = 5
 """Failures in a row that end a connection."""
+SILENCE = 60.0
+"""Seconds a cache may be out of contact while the cluster answers: then it is no longer believed."""
 LOOK_AGAIN = 30.0
 """Seconds after which a missing kubeconfig is looked for again, in case its Secret has no label by which to watch it."""
 _STABLE = 30.0
@@ -64,8 +68,6 @@ class Connection:
         self.cluster = cluster
         self.client = client
         self.informers = Informers(client, clock)
-        self.probed_at: float | None = None
-        """Monotonic time of the last probe that succeeded."""
 
 
 class _Link:
@@ -77,6 +79,7 @@ class _Link:
         self.tried = asyncio.Event()
         """The first attempt to connect is over, well or badly."""
         self.connection: Connection | None = None
+        self.contact = Contact()
         self.task: asyncio.Task[None] | None = None
 
 
@@ -98,19 +101,27 @@ class ClusterConnections:
         self._links: dict[ClusterKey, _Link] = {}
         self._watches: list[tuple[Workload, Callable[[ClusterKey, Any, Any], None]]] = []
         self._listeners: list[Callable[[ClusterKey], None]] = []
+        self._told_why: list[Callable[[ClusterKey], None]] = []
 
     def watch(self, watch: Workload, handler: Callable[[ClusterKey, Any, Any], None]) -> None:
         """Cache a kind in every cluster and tell `handler` of its changes. Before `run` only."""
         self._watches.append((watch, handler))
 
-    def listen(self, listener: Callable[[ClusterKey], None]) -> None:
-        """Call when a cluster was connected or lost."""
+    def listen(self, listener: Callable[[ClusterKey], None], *, reasons: bool = False) -> None:
+        """Call when a cluster was connected or lost; with `reasons` also when it cannot be connected for another reason than before."""
         self._listeners.append(listener)
+        if reasons:
+            self._told_why.append(listener)
 
     def get(self, cluster: ClusterKey) -> Connection | None:
         """The connection to a cluster, None while there is none."""
         link = self._links.get(cluster)
         return link.connection if link is not None else None
+
+    def contact(self, cluster: ClusterKey) -> Contact:
+        """What is known of the way to a cluster."""
+        link = self._links.get(cluster)
+        return link.contact if link is not None else Contact()
 
     async def first_round(self) -> None:
         """Return when every cluster known now has been connected, or could not be at the first attempt."""
@@ -163,9 +174,11 @@ class ClusterConnections:
                     async with self._connected(cluster, link, kubeconfig) as connection:
                         await self._watch_over(cluster, link, connection, kubeconfig)
                     continue
+                self._troubled(cluster, link, f"Secret {cluster.name}{KUBECONFIG} with its kubeconfig does not exist")
             except (CapiError, TimeoutError, OSError) as error:
-                extra = {"cluster": str(cluster), "error": str(error) or type(error).__name__}
-                logger.info("Connecting a workload cluster failed", extra=extra)
+                words = str(error) or type(error).__name__
+                logger.info("Connecting a workload cluster failed", extra={"cluster": str(cluster), "error": words})
+                self._troubled(cluster, link, words)
                 if self._clock.monotonic() - began > _STABLE:
                     attempts.succeeded()
                 wait = attempts.failed()
@@ -174,6 +187,12 @@ class ClusterConnections:
                 wait = attempts.failed()
             link.tried.set()
             await _either(link.changed, wait)
+
+    def _troubled(self, cluster: ClusterKey, link: _Link, why: str) -> None:
+        """Remember why there is no connection."""
+        if why != link.contact.trouble:
+            link.contact = replace(link.contact, trouble=why)
+            self._announce(cluster, self._told_why)
 
     async def _kubeconfig(self, cluster: ClusterKey) -> bytes | None:
         try:
@@ -192,15 +211,15 @@ class ClusterConnections:
                 connection = Connection(cluster, Client(transport), self._clock)
                 try:
                     await self._fill(group, connection)
-                    link.connection = connection
+                    link.connection, link.contact = connection, Contact(self._clock.now())
                     link.tried.set()
-                    self._announce(cluster)
+                    self._announce(cluster, self._listeners)
                     yield connection
                 finally:
                     connection.informers.stop_all()
                     if link.connection is not None:
                         link.connection = None
-                        self._announce(cluster)
+                        self._announce(cluster, self._listeners)
         except (
             BaseExceptionGroup
         ) as failures:  # only this body's own error can be in it: reflectors never end by themselves
@@ -219,14 +238,13 @@ class ClusterConnections:
                 await self._probe(connection)
                 await connection.informers.wait_synced()
         except TimeoutError as error:
-            raise TransportError(
-                f"no caches within {CONNECT_TIMEOUT:.0f} s: {connection.informers.trouble()}"
-            ) from error
+            trouble = _words(connection.informers.trouble())
+            raise TransportError(f"no caches within {CONNECT_TIMEOUT:.0f} s: {trouble}") from error
         for watch, handler in self._watches:
             connection.informers.of(watch.kind).subscribe(_bound(handler, connection.cluster))
 
-    def _announce(self, cluster: ClusterKey) -> None:
-        for listener in self._listeners:
+    def _announce(self, cluster: ClusterKey, listeners: Iterable[Callable[[ClusterKey], None]]) -> None:
+        for listener in listeners:
             try:
                 listener(cluster)
             except Exception:
@@ -237,18 +255,28 @@ class ClusterConnections:
         failures = 0
         while True:
             await _either(link.changed, PROBE_INTERVAL)
-            if link.changed.is_set():
-                link.changed.clear()
-                if await self._kubeconfig(cluster) != kubeconfig:
-                    return
+            if link.changed.is_set() and await self._renewed(cluster, link, kubeconfig):
+                return
             try:
                 async with asyncio.timeout(PROBE_TIMEOUT):
                     await self._probe(connection)
-                failures = 0
             except (TransportError, ApiError, TimeoutError) as error:
                 failures += 1
                 if isinstance(error, Unauthorized) or failures >= PROBE_FAILURES:
                     raise
+            else:
+                _check_caches(connection)
+                failures, link.contact = 0, Contact(self._clock.now())
+
+    async def _renewed(self, cluster: ClusterKey, link: _Link, kubeconfig: bytes) -> bool:
+        """Whether the Secret has another kubeconfig now. Trouble with the management cluster is no reason to leave this one."""
+        try:
+            link.changed.clear()
+            return await self._kubeconfig(cluster) != kubeconfig
+        except (ApiError, TransportError) as error:
+            logger.info("Reading a kubeconfig failed", extra={"cluster": str(cluster), "error": error.message})
+            asyncio.get_running_loop().call_later(PROBE_INTERVAL, link.changed.set)
+            return False
 
     async def _probe(self, connection: Connection) -> None:
         """Ask for a sign of life; refusals but 401 are one. Raises Unauthorized, TransportError or a server's error."""
@@ -257,7 +285,17 @@ class ClusterConnections:
         except ApiError as error:
             if isinstance(error, Unauthorized) or error.status_code >= 500:
                 raise
-        connection.probed_at = self._clock.monotonic()
+
+
+def _check_caches(connection: Connection) -> None:
+    """Raises TransportError when the cluster answers, but not those who watch it: what is cached of it may be long untrue."""
+    silent = connection.informers.trouble(SILENCE)
+    if silent:
+        raise TransportError(f"no news for {SILENCE:.0f} s: {_words(silent)}")
+
+
+def _words(trouble: Mapping[str, str]) -> str:
+    return "; ".join(f"{kind}: {why}" for kind, why in sorted(trouble.items()))
 
 
 def _bound(handler: Callable[[ClusterKey, Any, Any], None], cluster: ClusterKey) -> Callable[[Any, Any], None]:

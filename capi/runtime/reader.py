@@ -5,6 +5,8 @@ declared in `watches` raises UndeclaredRead at once, so that no watch is forgott
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from capi.kube.errors import CapiError
@@ -17,6 +19,16 @@ R = TypeVar("R", bound=Resource)
 
 class UndeclaredRead(CapiError):
     """A reconciler read a kind it does not watch; add it to `watches`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """What is known of the way to a workload cluster."""
+
+    seen: datetime | None = None
+    """When it last answered; None: never since the manager started."""
+    trouble: str = ""
+    """Why there is no connection, as far as that is known."""
 
 
 class CacheReader(Protocol):
@@ -74,4 +86,8 @@ class Reader(CacheReader, Protocol):
 
     def workload(self, cluster: ClusterKey) -> WorkloadReader | None:
         """The caches of a workload cluster, None while it is not connected."""
+        ...
+
+    def contact(self, cluster: ClusterKey) -> Contact:
+        """When a workload cluster last answered, and why it is not connected."""
         ...

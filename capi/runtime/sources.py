@@ -44,7 +44,7 @@ def connect(
             if isinstance(watch, Workload):
                 _workload(watch, reader, connections, enqueue)
             else:
-                connections.listen(_listener(watch, reader, enqueue))
+                connections.listen(_listener(watch, reader, enqueue), reasons=watch.reasons)
 
 
 def owners(kind: type[Resource], *, controller_only: bool) -> Mapping:

@@ -65,9 +65,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Connections:
-    """A workload cluster was connected or lost."""
+    """A workload cluster was connected or lost; with `reasons` also: why it cannot be connected has changed."""
 
     keys: Callable[[ClusterKey, Reader], Iterable[Key]]
+    reasons: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from capi.api.core.v1beta2 import Cluster
 from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.client.transport import Transport
-from capi.kube.errors import CapiError, TransportError, Unauthorized
+from capi.kube.errors import CapiError, Forbidden, TransportError, Unauthorized
 from capi.kube.messages import Request, Response
 from capi.kube.types import Key, ResourceType
+from capi.runtime.clusters import ClusterConnections
 from capi.runtime.manager import Manager
 from capi.runtime.plan import ClusterKey, Patch, Plan, target
 from capi.runtime.reader import Reader
@@ -68,10 +69,31 @@ class Probed(Faults):
     """Answers probes with errors to come, first of all; None lets one through."""
 
     answers: list[CapiError | None] = field(default_factory=list)
+    deaf: bool = False
+    """Watches are refused; they were granted before."""
 
     async def request(self, request: Request) -> Response:
         if request.path == "/" and self.answers and (error := self.answers.pop(0)) is not None:
             raise error
+        return await super().request(request)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        if self.deaf:
+            raise Forbidden("nodes are not for you")
+        async with super().stream(request) as lines:
+            yield lines
+
+
+@dataclass
+class Secretive(Faults):
+    """A management cluster that answers no question about Secrets for a while."""
+
+    silent: bool = False
+
+    async def request(self, request: Request) -> Response:
+        if self.silent and "/secrets/" in request.path:
+            raise TransportError("no answer")
         return await super().request(request)
 
 
@@ -85,6 +107,7 @@ class Connector:
         self.moments: list[float] = []
         self.hang: set[str] = set()
         self.refuse = False
+        self.deaf = False
 
     async def connect(self, cluster: ClusterKey, kubeconfig: bytes) -> Transport:
         self.kubeconfigs.append(kubeconfig)
@@ -93,7 +116,7 @@ class Connector:
             await asyncio.sleep(10**6)
         if self.refuse:
             raise TransportError("connection refused")
-        self.latest = Probed(InProcessTransport(self.workload), dead=self.dead)
+        self.latest = Probed(InProcessTransport(self.workload), dead=self.dead, deaf=self.deaf)
         return self.latest
 
     def kill(self, dead: bool) -> None:
@@ -106,8 +129,8 @@ class Farm:
     def __init__(self, management: ApiServer, workload: ApiServer, **options: Any) -> None:
         self.user, self.workload = a_user(management), a_user(workload)
         self.connector, self.counter = Connector(workload), NodeCounter()
-        transport = InProcessTransport(management)
-        self.manager = Manager(transport, clock=LoopClock(), connector=self.connector, **options)
+        self.management = Secretive(InProcessTransport(management))
+        self.manager = Manager(self.management, clock=LoopClock(), connector=self.connector, **options)
         self.manager.add(self.counter)
 
     async def cluster(self, name: str = "c", kubeconfig: str | None = "one") -> None:
@@ -124,6 +147,11 @@ class Farm:
         metadata = {"name": f"{name}-kubeconfig", "namespace": "default", "labels": labels}
         data = {"value": base64.b64encode(kubeconfig.encode()).decode()}
         await self.user.apply(SECRETS, {"metadata": metadata, "data": data})
+
+    @property
+    def connections(self) -> ClusterConnections:
+        assert self.manager.connections is not None
+        return self.manager.connections
 
     def last(self, name: str = "c") -> int | None:
         return self.counter.seen[name][-1]
@@ -242,6 +270,67 @@ async def test_only_failures_in_a_row_end_a_connection() -> None:
         farm.connector.latest.answers = [*lost, TransportError("no answer")]
         await asyncio.sleep(55)
         assert farm.connector.kubeconfigs == [b"one", b"one"] and farm.last() == 0
+
+
+async def test_a_cluster_that_answers_but_tells_no_news_is_not_believed() -> None:
+    """Its user may not watch Nodes any more: what is cached of it would stay for ever."""
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(1)
+        assert farm.last() == 0
+        farm.connector.deaf = farm.connector.latest.deaf = True
+        await asyncio.sleep(700)  # the watch ends after eight minutes at most
+        assert farm.last() is None
+        assert farm.connections.contact(C).trouble == "no caches within 60 s: nodes: nodes are not for you"
+        farm.connector.deaf = farm.connector.latest.deaf = False
+        await asyncio.sleep(120)
+        assert farm.last() == 0 and farm.connections.contact(C).trouble == ""
+
+
+async def test_trouble_with_the_management_cluster_does_not_end_a_connection() -> None:
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(1)
+        before = farm.connections.get(C)
+        farm.management.silent = True
+        await farm.secret("two")
+        await asyncio.sleep(25)
+        assert farm.connections.get(C) is before is not None
+        farm.management.silent = False
+        await asyncio.sleep(11)
+        assert farm.connector.kubeconfigs == [b"one", b"two"], "the new kubeconfig is not forgotten"
+
+
+async def test_it_is_known_when_a_cluster_last_answered_and_why_it_is_not_connected() -> None:
+    async with a_farm() as farm:
+        await farm.cluster(kubeconfig=None)
+        await asyncio.sleep(1)
+        found = farm.connections.contact(C)
+        assert (found.seen, found.trouble) == (None, "Secret c-kubeconfig with its kubeconfig does not exist")
+        await farm.secret("one")
+        await asyncio.sleep(100)
+        connected, now = farm.connections.contact(C), farm.manager.clock.now()
+        assert connected.seen is not None and (now - connected.seen).total_seconds() <= 10
+        assert connected.trouble == ""
+        farm.connector.kill(True)
+        await asyncio.sleep(80)
+        lost = farm.connections.contact(C)
+        assert lost.seen is not None and (lost.seen - connected.seen).total_seconds() <= 10
+        assert lost.trouble == "connection refused"
+
+
+async def test_a_new_reason_wakes_only_those_who_asked_for_reasons() -> None:
+    async with a_farm() as farm:
+        await farm.cluster(kubeconfig=None)
+        told: list[ClusterKey] = []
+        farm.connections.listen(told.append, reasons=True)
+        await asyncio.sleep(31)
+        told.clear()
+        passes = len(farm.counter.seen["c"])
+        farm.connector.refuse = True
+        await farm.secret("one")
+        await asyncio.sleep(300)
+        assert told == [C] and len(farm.counter.seen["c"]) == passes
 
 
 async def test_clusters_that_were_lost_together_do_not_come_back_in_one_moment() -> None:

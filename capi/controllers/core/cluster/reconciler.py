@@ -1,7 +1,7 @@
 """The Cluster controller.
 
 Wakes on: the Cluster, its infrastructure and control plane objects (by reference), its pools, its Machines (those of
-pools only when they come or go), and the connection to it.
+pools only when they come or go), and the connection to it, or what stands in its way.
 Upstream: internal/controllers/cluster/cluster_controller.go.
 """
 
@@ -37,24 +37,25 @@ class ClusterReconciler:
 
     def __init__(self) -> None:
         self._lost: dict[Key, datetime] = {}
-        """When a connection was first found missing; a restart begins the grace period anew."""
+        """When a cluster that has not answered since the start was first found missing; so a restart begins the grace anew."""
         self.watches: Sequence[AnyWatch] = (
             Watch(Cluster, indexes=indexes.CLUSTER),
             Watch(MachinePool, keys=_of_pool, changed=pool_matters, indexes=indexes.POOL),
             Watch(Machine, keys=_of_machine, changed=machine_matters, indexes=indexes.MACHINE),
             External(keys=_of_external),
-            Connections(keys=_of_connection),
+            Connections(keys=_of_connection, reasons=True),
         )
 
     def paused(self, obj: Cluster, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, obj)
 
     async def reconcile(self, obj: Cluster, reader: Reader, now: datetime) -> Plan:
-        connected = reader.workload(ClusterKey(*obj.key)) is not None
-        lost = None if connected else self._lost.setdefault(obj.key, now)
-        if connected:
+        key, since = ClusterKey(*obj.key), None
+        if reader.workload(key) is not None:
             self._lost.pop(obj.key, None)
-        made = plan(await observe(obj, reader, lost, now), now)
+        else:
+            since = reader.contact(key).seen or self._lost.setdefault(obj.key, now)
+        made = plan(await observe(obj, reader, since, now), now)
         if made.finalized:
             self._lost.pop(obj.key, None)
         return made
@@ -78,6 +79,7 @@ async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None,
         pool_machines=len(reader.index(Machine, "cluster", value)) - len(unpooled) if cluster.deleting else 0,
         connected=lost_since is None,
         lost_since=lost_since,
+        trouble=reader.contact(ClusterKey(*cluster.key)).trouble,
         access=await observe_access(cluster, reader, now),
     )
 

@@ -24,7 +24,9 @@ class Scope:
     """Machines of pools; counted only for Clusters being deleted."""
     connected: bool = False
     lost_since: datetime | None = None
-    """When the connection was first found missing; None while there is one."""
+    """When the cluster last answered, or (if it never did) was first found unconnected; None while there is a connection."""
+    trouble: str = ""
+    """Why there is no connection."""
     access: Access = NOTHING
 
     @property

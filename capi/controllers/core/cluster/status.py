@@ -116,13 +116,15 @@ def probe_condition(seen: Scope, now: datetime) -> Condition:
         return true(type_, ClusterReason.PROBE_SUCCEEDED)
     before = conditions.get(seen.cluster.status.conditions, type_)
     if seen.access.waiting:
-        return false(type_, ClusterReason.PROBE_FAILED, seen.access.waiting)
-    if before is None:
-        return false(type_, ClusterReason.PROBE_FAILED, "Remote connection not established yet")
-    if before.status == "False" or seen.lost_since is None:
-        return false(type_, ClusterReason.PROBE_FAILED, before.message or "Remote connection down")
-    message = f"Remote connection probe failed, probe last succeeded at {times.format(seen.lost_since)}"
-    return false(type_, ClusterReason.PROBE_FAILED, message)
+        message = seen.access.waiting
+    elif before is None:
+        message = "Remote connection not established yet"
+    elif before.status == "False" or seen.lost_since is None:
+        message = before.message.partition("\n")[0] or "Remote connection down"
+    else:
+        message = f"Remote connection probe failed, probe last succeeded at {times.format(seen.lost_since)}"
+    why = f"\n* {seen.trouble}" if seen.trouble and not seen.access.waiting else ""
+    return false(type_, ClusterReason.PROBE_FAILED, message + why)
 
 
 def infrastructure_condition(seen: Scope) -> Condition:

@@ -203,6 +203,29 @@ def test_the_probe(before: Any, lost_for: int, status: str, message: str, rechec
     assert made.requeue_after == recheck
 
 
+@pytest.mark.parametrize(
+    ("before", "lost_for", "first"),
+    [
+        pytest.param((), 0, "Remote connection not established yet", id="never connected"),
+        pytest.param(UP, 60, "Remote connection probe failed, probe last succeeded at 2026-01-01T11:59:00Z", id="lost"),
+        pytest.param(DOWN, 500, "since then", id="lost for long"),
+    ],
+)
+def test_the_probe_says_what_stands_in_the_way(before: Any, lost_for: int, first: str) -> None:
+    seen = a_scope(
+        cluster=a_cluster(conditions=before),
+        connected=False,
+        lost_since=NOW - timedelta(seconds=lost_for),
+        trouble="users[0].user.exec: is not allowed here",
+    )
+    made = plan(seen, NOW)
+    assert said(made, "RemoteConnectionProbe").message == f"{first}\n* users[0].user.exec: is not allowed here"
+    again = plan(replace(seen, cluster=after(seen.cluster, made)), NOW)
+    assert said(again, "RemoteConnectionProbe") == said(made, "RemoteConnectionProbe"), "and then is silent"
+    better = plan(replace(seen, cluster=after(seen.cluster, made), trouble=""), NOW)
+    assert said(better, "RemoteConnectionProbe").message == first
+
+
 # Counters -------------------------------------------------------------------------------------------------------------
 
 
