@@ -103,12 +103,12 @@ def ready_replicas(obj: Unstructured) -> int | None:
 
 
 def available_replicas(obj: Unstructured) -> int | None:
-    """v1beta1 control planes count the unavailable ones instead; missing means none."""
+    """v1beta1 control planes (without status.initialization) count the unavailable ones instead, and leave a zero out."""
     found = read(obj, "status.availableReplicas", int)
-    if found is not None:
+    if found is not None or find(obj, "status.initialization") is not None:
         return found
-    total, missing = replicas(obj), read(obj, "status.unavailableReplicas", int)
-    return total - missing if total is not None and missing is not None else None
+    total = replicas(obj)
+    return total - (read(obj, "status.unavailableReplicas", int) or 0) if total is not None else None
 
 
 def up_to_date_replicas(obj: Unstructured) -> int | None:

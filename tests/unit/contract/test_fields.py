@@ -81,6 +81,19 @@ def test_conditions_of_either_shape_are_read() -> None:
     assert [c.status for c in contract.conditions(an_object(status=both))] == ["True"]
 
 
-def test_unavailable_replicas_of_the_older_contract_count_down() -> None:
-    assert contract.available_replicas(an_object(status={"replicas": 3, "unavailableReplicas": 1})) == 2
+@pytest.mark.parametrize(
+    ("status", "wanted"),
+    [
+        pytest.param({"replicas": 3, "unavailableReplicas": 1}, 2, id="some are missing"),
+        pytest.param({"replicas": 3}, 3, id="none is missing, which v1beta1 leaves out"),
+        pytest.param({"replicas": 3, "initialization": {"controlPlaneInitialized": True}}, None, id="v1beta2 does not say"),
+        pytest.param({"replicas": 3, "unavailableReplicas": 1, "availableReplicas": 1}, 1, id="v1beta2 wins"),
+        pytest.param({}, None, id="nothing is known"),
+    ],
+)  # fmt: skip
+def test_unavailable_replicas_of_the_older_contract_count_down(status: Object, wanted: int | None) -> None:
+    assert contract.available_replicas(an_object(status=status)) == wanted
+
+
+def test_updated_replicas_of_the_older_contract() -> None:
     assert contract.up_to_date_replicas(an_object(status={"updatedReplicas": 2})) == 2

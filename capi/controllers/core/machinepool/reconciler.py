@@ -99,8 +99,12 @@ async def _infra_machines(pool: MachinePool, infra: Found, reader: Reader) -> tu
     kind = contract.infrastructure_machine_kind(obj) if obj is not None else ""
     if obj is None or not kind:
         return infra, ()
+    wanted = GroupKind(obj.resource.group, kind)
+    trouble = contract.INFRA_MACHINE.trouble(wanted)
+    if trouble is not None:
+        return Found(infra.ref, error=trouble, broken=obj), ()
     try:
-        found = await reader.external_list(GroupKind(obj.resource.group, kind), pool.namespace, selector(pool))
+        found = await reader.external_list(wanted, pool.namespace, selector(pool))
     except (ContractError, TransportError) as error:
         return Found(infra.ref, error=error, broken=obj), ()
     return infra, found

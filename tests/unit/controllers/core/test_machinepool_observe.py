@@ -24,6 +24,7 @@ from tests.unit.controllers.builders import (
     infra_machine,
     infra_pool,
     node_info,
+    provider,
     running,
 )
 from tests.unit.controllers.core.passes import applies, brief, deletes, said
@@ -133,6 +134,17 @@ async def test_what_was_claimed_before_another_pool_took_the_infrastructure_is_g
     assert applies(made, "MachinePool")["p"].body["spec"]["providerIDList"] == []
     assert made.status.node_refs == ()  # type: ignore[union-attr]
     assert not deletes(made)
+
+
+async def test_instances_of_a_kind_that_is_not_a_machine_s_are_not_taken_for_instances() -> None:
+    marks = {labels.CLUSTER_NAME: "c", labels.POOL_NAME: "p"}
+    stray = provider("TestCluster", "stray", labels=marks)
+    reader = Caches(a_cluster(), externals=[infra_pool(["x://p/0"], kind="TestCluster"), stray])
+    made = plan(await observe(a_pool(), reader, Memory()), NOW)  # type: ignore[arg-type]
+    assert not applies(made, "Machine") and not applies(made, "TestCluster")
+    assert "must be a provider's and end in Machine" in said(made, "InfrastructureReady").message
+    gone = plan(await observe(a_pool(deleting=True), reader, Memory()), NOW)  # type: ignore[arg-type]
+    assert deletes(gone) == ["p"], "the pool's infrastructure, and nothing else"
 
 
 async def test_a_kind_that_cannot_be_watched_is_told_and_retried_and_the_counters_stay() -> None:
