@@ -40,6 +40,21 @@ async def test_pools_go_before_the_control_plane_before_the_infrastructure_and_t
             assert order[-2:] == ["DevMachinePool", "MachinePool"], "Machines first, then the pool's infrastructure"
 
 
+async def test_a_machine_that_says_it_is_of_a_pool_that_does_not_exist_does_not_hold_a_cluster_back() -> None:
+    """A pool was deleted with --cascade=orphan, say, or its controller reference was taken off."""
+    async with world() as w:
+        await w.cluster_with_pool(replicas=1)
+        ref = {"apiGroup": manifests.INFRA, "kind": "DevMachine", "name": "stray"}
+        spec = {"clusterName": "quickstart", "bootstrap": {"dataSecretName": ""}, "infrastructureRef": ref}
+        marks = {"cluster.x-k8s.io/cluster-name": "quickstart", "cluster.x-k8s.io/pool-name": "past"}
+        meta = {"name": "stray", "namespace": "default", "labels": marks}
+        await w.client.create(Machine.resource, {"metadata": meta, "spec": spec})
+        await w.settle()
+        await w.client.delete(Cluster, "quickstart", "default")
+        await w.settle()
+        assert [o for kind in FAMILY for o in await w.client.list(kind)] == []
+
+
 async def test_a_cluster_that_names_what_another_owns_says_so_and_its_end_harms_nothing() -> None:
     async with world() as w:
         await w.cluster_with_pool(replicas=1)

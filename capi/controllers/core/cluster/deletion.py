@@ -2,7 +2,7 @@
 
 Each stage is woken by the watch on what it waits for.
 Upstream: internal/controllers/cluster/cluster_controller.go (reconcileDelete).
-Differs: no polling.
+Differs: no polling; Machines that say they are a pool's go even if no pool is left.
 """
 
 from collections.abc import Sequence
@@ -40,21 +40,24 @@ def stage(seen: Scope) -> Stage:
 
 
 def _workers(seen: Scope) -> Stage | None:
-    """Pools and worker Machines, the Machines of pools included, must be gone before the control plane goes."""
-    workers = seen.workers
-    if not seen.pools and not workers and not seen.pool_machines:
+    """Pools and worker Machines, the Machines of pools included, must be gone before the control plane goes.
+
+    A pool deletes its Machines; those whose pools have gone without them are deleted here.
+    """
+    workers, pooled = seen.workers, seen.pooled
+    if not seen.pools and not workers and not pooled:
         return None
     waiting = []
     if seen.pools:
         waiting.append(_names("MachinePools", [pool.name for pool in seen.pools]))
-    if seen.pool_machines:
-        waiting.append(f"* {seen.pool_machines} Machines of MachinePools")
+    if pooled:
+        waiting.append(f"* {len(pooled)} Machines of MachinePools")
     if workers:
         waiting.append(_names("Machines", [machine.name for machine in workers]))
     return Stage(
         reason=ClusterReason.WAITING_FOR_WORKERS_DELETION,
         message="\n".join(waiting),
-        writes=[Delete(target(obj)) for obj in (*seen.pools, *workers) if not obj.deleting],
+        writes=[Delete(target(obj)) for obj in (*(seen.pools or pooled), *workers) if not obj.deleting],
     )
 
 

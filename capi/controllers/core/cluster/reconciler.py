@@ -76,12 +76,17 @@ async def observe(cluster: Cluster, reader: Reader, lost_since: datetime | None,
         control_plane=unless_another_cluster_s(plane, cluster),
         pools=reader.index(MachinePool, "cluster", value),
         unpooled=unpooled,
-        pool_machines=len(reader.index(Machine, "cluster", value)) - len(unpooled) if cluster.deleting else 0,
+        pooled=_pooled(cluster, reader) if cluster.deleting else (),
         connected=lost_since is None,
         lost_since=lost_since,
         trouble=reader.contact(ClusterKey(*cluster.key)).trouble,
         access=await observe_access(cluster, reader, now),
     )
+
+
+def _pooled(cluster: Cluster, reader: Reader) -> Sequence[Machine]:
+    machines = reader.index(Machine, "cluster", indexes.cluster_value(cluster.namespace, cluster.name))
+    return [machine for machine in machines if labels.POOL_NAME in machine.metadata.labels]
 
 
 def unless_another_cluster_s(found: Found, cluster: Cluster) -> Found:

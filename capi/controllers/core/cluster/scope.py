@@ -20,8 +20,8 @@ class Scope:
     pools: Sequence[MachinePool] = ()
     unpooled: Sequence[Machine] = ()
     """Machines outside pools, those of the control plane included."""
-    pool_machines: int = 0
-    """Machines of pools; counted only for Clusters being deleted."""
+    pooled: Sequence[Machine] = ()
+    """Machines of pools; looked at only for Clusters being deleted."""
     connected: bool = False
     lost_since: datetime | None = None
     """When the cluster last answered, or (if it never did) was first found unconnected; None while there is a connection."""

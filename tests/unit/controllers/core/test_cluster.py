@@ -286,7 +286,8 @@ def dying(**changes: Any) -> Scope:
 
 
 def test_workers_control_plane_infrastructure_finalizer() -> None:
-    seen = dying(pools=[a_pool()], pool_machines=2, unpooled=[loose(5)])
+    going = [a_machine(0, deleting=True), a_machine(1, deleting=True)]
+    seen = dying(pools=[a_pool()], pooled=going, unpooled=[loose(5)])
     first = plan(seen, NOW)
     assert deletes(first) == ["p", "p-5"]
     assert said(first, "Deleting").message == "* MachinePools: p\n* 2 Machines of MachinePools\n* Machines: p-5"
@@ -299,6 +300,14 @@ def test_workers_control_plane_infrastructure_finalizer() -> None:
     gone = {"control_plane": found(None, "TestControlPlane", "c"), "infra": found(None, "TestCluster", "c")}
     assert plan(dying(**gone), NOW).finalized
     assert not any(made.finalized or made.requeue_after for made in (first, second, third, fourth))
+
+
+def test_machines_whose_pools_have_gone_without_them_go_too() -> None:
+    left = [a_machine(0), a_machine(1, deleting=True)]
+    assert deletes(plan(dying(pools=[a_pool(deleting=True)], pooled=left), NOW)) == [], "their pool sees to them"
+    made = plan(dying(pooled=left), NOW)
+    assert deletes(made) == ["p-0"]
+    assert said(made, "Deleting").message == "* 2 Machines of MachinePools"
 
 
 @pytest.mark.parametrize(("with_object", "deleted"), [(True, []), (False, ["p-9"])])
