@@ -34,7 +34,7 @@ def once(data: Path, *args: str | Path, stdin: str | None = None) -> "subprocess
     "text, words",
     [
         ("{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachinePol, metadata: {name: a}}", ["did you mean MachinePool?"]),
-        ("{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: a}}", ["cluster.x-k8s.io/v1beta2", "change apiVersion"]),
+        ("{apiVersion: cluster.x-k8s.io/v1alpha4, kind: Cluster, metadata: {name: a}}", ["cluster.x-k8s.io/v1beta2", "change apiVersion"]),
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: B_}}", ["document 2", "metadata.name"]),
         ("", ["no object"]),
         ("# nothing\n---\n", ["no object"]),
