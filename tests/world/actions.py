@@ -4,6 +4,7 @@ An action draws its object and its details from the generator that it is given; 
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -14,21 +15,23 @@ from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core import annotations, labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachineDrainRule, MachinePool
 from capi.api.infra.v1beta2 import DevCluster, DevMachine, DevMachinePool
+from capi.app import embedded
 from capi.app.inputs import BadManifest
 from capi.client.client import Client
 from capi.kube import times
-from capi.kube.errors import ApiError, NotFound, TransportError
+from capi.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
 from capi.kube.objects import Resource
 from capi.kube.types import Key, Object
 from capi.runtime.plan import ClusterKey
 from tests.world import drains, manifests
-from tests.world.rig import World
+from tests.world.rig import INFRA, World
 from tests.world.test_health_checks import a_check
 from tests.world.trouble import Trouble
 
 SECOND = "second"
 NAMESPACES = ("default", SECOND)
 POOLS = ("workers", "others")
+REINSTALLED = ("devclusters", "devmachinepools", "devmachines")
 LOST = {"devmachine.infrastructure.cluster.x-k8s.io/simulated-failure": "InstanceLost"}
 STALE = 60.0
 """Seconds that controllers may act on what was true before."""
@@ -275,6 +278,18 @@ async def delete_namespace(play: Play, rng: random.Random) -> None:
     await play.w.client.delete(Namespace, SECOND)
 
 
+async def reinstall(play: Play, rng: random.Random) -> None:
+    """A provider is uninstalled, with all that is of its kinds, and installed again; what holds it holds it up."""
+    name = f"{rng.choice(REINSTALLED)}.{INFRA}"
+    found = await play.w.client.get(embedded.CRD, name)
+    await play.w.client.delete(embedded.CRD, name)
+    for _ in range(rng.choice((1, 100))):
+        await asyncio.sleep(0.3)
+        with contextlib.suppress(AlreadyExists):
+            await play.w.client.create(embedded.CRD, {"metadata": {"name": name}, "spec": found["spec"]})
+            return
+
+
 async def sicken(play: Play, rng: random.Random) -> None:
     """A kubelet falls silent, or is heard again."""
     machine = await pick(play, rng, Machine)
@@ -417,6 +432,7 @@ ACTIONS: dict[str, tuple[int, Action]] = {
     "crash": (2, crash),
     "sicken": (4, sicken),
     "health check": (2, health_check),
+    "reinstall": (2, reinstall),
     "delete Namespace": (1, delete_namespace),
     "trouble": (6, trouble),
     **{f"pause {kind.__name__}": (2, pause(kind)) for kind in (Cluster, MachinePool, Machine, DevMachine)},

@@ -10,10 +10,12 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from capi.api import crds
 from capi.api.builtin import Namespace
 from capi.api.core import annotations
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
+from capi.app import embedded
 from capi.app.inputs import resolve
 from capi.client.transport import Transport
 from capi.kube.errors import NotFound
@@ -140,8 +142,12 @@ async def finish(p: Play) -> None:
 async def mend(p: Play) -> None:
     """As a user who wants things to work: resume what is paused, bring back what is missing."""
     w = p.w
+    await embedded.install_crds(w.client, crds.all())
     for kind in (Cluster, MachinePool, Machine, DevMachine):
-        for obj in await w.client.list(kind):
+        found = []
+        with contextlib.suppress(NotFound):  # its CRD is on its way out
+            found = await w.client.list(kind)
+        for obj in found:
             body: Object = {"metadata": {"annotations": {annotations.PAUSED: None}}}
             if isinstance(obj, Cluster):
                 body["spec"] = {"paused": None}
@@ -153,6 +159,7 @@ async def mend(p: Play) -> None:
     await hear_all(p)
     await asyncio.sleep(150)
     await w.apply(SECOND_NAMESPACE)
+    await embedded.install_crds(w.client, crds.all())
     for _ in range(2):
         for namespace in NAMESPACES:
             have = {c.name for c in await w.client.list(Cluster, namespace)}
