@@ -39,7 +39,7 @@ from capi.contract.fields import (
     version,
     versions,
 )
-from capi.contract.sorts import Sort, WrongSort, sort_of
+from capi.contract.sorts import Sort, WrongSort, sort_of, wrong_remediation
 
 __all__ = [
     "BOOTSTRAP",
@@ -76,4 +76,5 @@ __all__ = [
     "up_to_date_replicas",
     "version",
     "versions",
+    "wrong_remediation",
 ]

@@ -44,3 +44,17 @@ def wrong_sort(kind: GroupKind, allowed: tuple[Sort, ...]) -> WrongSort | None:
     return WrongSort(
         f"{kind} cannot be used here: the kind must be a provider's and end in {allowed[0]}; refer to such an object"
     )
+
+
+def wrong_remediation(template: GroupKind) -> WrongSort | None:
+    """Why what is made from templates of this kind cannot be a remediation request, which is deleted once its Machine has recovered.
+
+    A request is named like its Machine and owned by it, and so are the infrastructure and the bootstrap config of a pool's Machine.
+    """
+    made = template.kind.removesuffix(Sort.TEMPLATE)
+    if template.group != CORE and made != template.kind and sort_of(made) is None:
+        return None
+    return WrongSort(
+        f"{template} cannot be used here: the kind must be a remediation provider's, as ExampleRemediationTemplate; "
+        "refer to such an object"
+    )

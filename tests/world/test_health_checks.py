@@ -6,6 +6,7 @@ import pytest
 
 from capi.api.builtin import Node
 from capi.api.core.v1beta2 import Machine, MachineHealthCheck
+from capi.api.infra.v1beta2 import DevMachine
 from capi.kube import conditions
 from capi.kube.types import Object, ResourceType
 from tests.world import manifests
@@ -243,3 +244,22 @@ async def test_an_external_remediator_is_asked_once_and_told_when_it_is_over() -
         await w.advance(seconds=60)
         assert await w.client.list(requests, "default") == []
         assert conditions.is_true((await w.machines())[name].status.conditions, "HealthCheckSucceeded")
+
+
+@pytest.mark.parametrize("kind", ["DevMachineTemplate", "DevMachine", "DevMachinePoolTemplate"])
+async def test_infrastructure_is_never_taken_for_a_remediation_request(kind: str) -> None:
+    """It is named like its Machine and owned by it, as a request is; and requests of healthy Machines are deleted."""
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        before = {o.metadata.uid: o.metadata.deletion_timestamp for o in await w.client.list(DevMachine)}
+        await w.apply(
+            a_check(templateRef={"apiVersion": f"{manifests.INFRA}/v1beta2", "kind": kind, "name": "workers"})
+        )
+        await w.advance(minutes=1)
+        assert {o.metadata.uid: o.metadata.deletion_timestamp for o in await w.client.list(DevMachine)} == before
+        sick, _ = await w.machines()
+        await set_ready(w, sick, "False")
+        await w.advance(seconds=40)
+        asked = conditions.get((await w.machines())[sick].status.conditions, "ExternallyRemediated")
+        assert asked is not None and f"{kind}.{manifests.INFRA} cannot be used here" in asked.message
+        assert {o.metadata.uid: o.metadata.deletion_timestamp for o in await w.client.list(DevMachine)} == before

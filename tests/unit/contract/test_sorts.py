@@ -50,3 +50,20 @@ def test_which_references_are_followed(wanted: Contract, kind: GroupKind, good: 
     assert (trouble is None) == good
     if trouble is not None:
         assert str(kind) in trouble.message and f"end in {wanted.sorts[0]}" in trouble.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "good"),
+    [
+        pytest.param(GroupKind(INFRA, "ExampleRemediationTemplate"), True, id="as it should be"),
+        pytest.param(GroupKind("fix.example", "FixTemplate"), True, id="nobody can tell"),
+        pytest.param(GroupKind(INFRA, "DevMachineTemplate"), False, id="its requests would be instances"),
+        pytest.param(GroupKind(INFRA, "ExampleConfigTemplate"), False, id="its requests would be configs"),
+        pytest.param(GroupKind(INFRA, "ExampleRemediation"), False, id="not a template"),
+        pytest.param(GroupKind("cluster.x-k8s.io", "FixTemplate"), False, id="one of core"),
+    ],
+)
+def test_which_templates_remediation_requests_are_made_from(kind: GroupKind, good: bool) -> None:
+    trouble = contract.wrong_remediation(kind)
+    assert (trouble is None) == good
+    assert trouble is None or str(kind) in trouble.message

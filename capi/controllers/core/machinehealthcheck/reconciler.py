@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from capi import contract
 from capi.api.builtin import Node
 from capi.api.core import annotations, labels
 from capi.api.core.conditions import CONTROL_PLANE_INITIALIZED, INFRASTRUCTURE_READY
@@ -19,7 +20,7 @@ from capi.controllers.core.machinehealthcheck.plan import MANAGER, plan
 from capi.controllers.core.machinehealthcheck.scope import Scope, Target
 from capi.controllers.core.objects import Found
 from capi.kube import conditions, selectors
-from capi.kube.errors import BadRequest, ContractError
+from capi.kube.errors import BadRequest, ContractError, TransportError
 from capi.kube.objects import Unstructured, to_wire
 from capi.kube.types import GroupKind, Key, ResourceType
 from capi.runtime.plan import ClusterKey, Plan
@@ -135,10 +136,13 @@ async def _template(check: MachineHealthCheck, reader: Reader) -> tuple[Found, R
         return Found(), None
     group = ref.api_version.partition("/")[0]
     as_ref = ContractRef(api_group=group, kind=ref.kind, name=ref.name)
+    trouble = contract.wrong_remediation(GroupKind(group, ref.kind))
+    if trouble is not None:
+        return Found(as_ref, error=trouble), None
     try:
         template = await reader.external(GroupKind(group, ref.kind), ref.name, check.namespace)
         request = await reader.external_type(GroupKind(group, ref.kind.removesuffix(TEMPLATE_SUFFIX)))
-    except ContractError as error:
+    except (ContractError, TransportError) as error:
         return Found(as_ref, error=error), None
     return Found(as_ref, template), request
 
