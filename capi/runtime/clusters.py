@@ -40,6 +40,8 @@ PROBE_FAILURES = 5
 """Failures in a row that end a connection."""
 SILENCE = 60.0
 """Seconds a cache may be out of contact while the cluster answers: then it is no longer believed."""
+REASON = 500
+"""Characters that are kept of the reason why a cluster cannot be connected."""
 LOOK_AGAIN = 30.0
 """Seconds after which a missing kubeconfig is looked for again, in case its Secret has no label by which to watch it."""
 _STABLE = 30.0
@@ -189,7 +191,8 @@ class ClusterConnections:
             await _either(link.changed, wait)
 
     def _troubled(self, cluster: ClusterKey, link: _Link, why: str) -> None:
-        """Remember why there is no connection."""
+        """Remember why there is no connection. A workload cluster may answer at any length; it ends up in a condition."""
+        why = " ".join(why.split())[:REASON]
         if why != link.contact.trouble:
             link.contact = replace(link.contact, trouble=why)
             self._announce(cluster, self._told_why)

@@ -333,6 +333,18 @@ async def test_a_new_reason_wakes_only_those_who_asked_for_reasons() -> None:
         assert told == [C] and len(farm.counter.seen["c"]) == passes
 
 
+async def test_of_what_a_hostile_cluster_answers_only_the_beginning_is_kept() -> None:
+    async with a_farm() as farm:
+        await farm.cluster()
+        await asyncio.sleep(1)
+        farm.connector.latest.answers = [Unauthorized("go\naway " * 100_000)]
+        farm.connector.refuse = True
+        told: list[str] = []
+        farm.connections.listen(lambda cluster: told.append(farm.connections.contact(cluster).trouble), reasons=True)
+        await asyncio.sleep(11)
+        assert max(map(len, told)) == 500 and any(why.startswith("go away go away") for why in told)
+
+
 async def test_clusters_that_were_lost_together_do_not_come_back_in_one_moment() -> None:
     """Each waits by its own back-off, with jitter."""
     async with a_farm() as farm:
