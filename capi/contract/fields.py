@@ -1,5 +1,6 @@
 """The facts that the contracts let core read, one function each."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -12,6 +13,11 @@ from capi.kube.conditions import Condition
 from capi.kube.objects import Unstructured
 from capi.kube.types import GroupKind
 
+FAILURE = 8192
+"""Characters that are kept of a failure message; it becomes a part of one of ours, which may have 10240."""
+REASON = 256
+"""Characters that are kept of a reason."""
+_NO_REASON = re.compile(r"[^A-Za-z0-9_,:]")
 Fact: TypeAlias = Callable[[Unstructured], object]
 """One of the functions below."""
 
@@ -141,8 +147,9 @@ def control_plane_endpoint(obj: Unstructured) -> APIEndpoint | None:
 
 
 def failure(obj: Unstructured) -> tuple[str, str]:
-    """failureReason and failureMessage; "" for absent ones."""
-    return read(obj, "status.failureReason", str) or "", read(obj, "status.failureMessage", str) or ""
+    """failureReason and failureMessage; "" for absent ones. A long message is cut."""
+    reason, message = read(obj, "status.failureReason", str) or "", read(obj, "status.failureMessage", str) or ""
+    return reason, message[:FAILURE]
 
 
 def conditions(obj: Unstructured) -> tuple[Condition, ...]:
@@ -166,11 +173,17 @@ def _condition(entry: dict[str, Any]) -> Condition | None:
     return Condition(
         type=type_,
         status=status,
-        reason=str(entry.get("reason") or "NoReasonReported"),
+        reason=_reason(entry.get("reason")),
         message=str(entry.get("message") or ""),
         last_transition_time=moment,
         observed_generation=generation if isinstance(generation, int) else None,
     )
+
+
+def _reason(told: object) -> str:
+    """A reason that a condition may have: v1beta1 let providers write any."""
+    word = _NO_REASON.sub("", str(told or "")).lstrip("0123456789_,:").rstrip(",:")
+    return word[:REASON] or "NoReasonReported"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ import msgspec
 
 from capi.kube.objects import Api
 
+MESSAGE = 32768
+"""Characters that a message may have. Messages are made of what others say, of any length."""
+
 
 class Condition(Api):
     """metav1.Condition. Plans leave `last_transition_time` and `observed_generation` None; `merge` fills them in."""
@@ -49,6 +52,8 @@ def merge(
 
 def _merged(old: Condition | None, new: Condition, now: datetime, generation: int | None) -> Condition:
     observed = new.observed_generation or generation
+    if len(new.message) > MESSAGE:
+        new = msgspec.structs.replace(new, message=f"{new.message[: MESSAGE - 3]}...")
     if old is not None and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
         same = observed is None or observed == old.observed_generation
         return old if same else msgspec.structs.replace(old, observed_generation=observed)

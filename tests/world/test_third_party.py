@@ -130,6 +130,23 @@ async def test_a_provider_that_is_uninstalled_and_comes_back_is_taken_up_again()
         assert (await counters(w))[:2] == ("Running", 2)
 
 
+async def test_what_a_provider_says_at_any_length_and_in_any_words_stops_nothing() -> None:
+    async with of_two() as w:
+        told = {"type": "Ready", "status": "False", "reason": "It broke (again)", "message": "x" * 100_000}
+        flood: Object = {"status": {"conditions": [told], "failureReason": "Broken", "failureMessage": "y" * 100_000}}
+        await w.client.patch(POOL, "workers", "default", flood, subresource="status")
+        await w.client.patch(INSTANCE, "a", "default", flood, subresource="status")
+        await w.settle()
+        pool, machine = await w.pool(), (await w.machines())["a"]
+        for found in (pool, machine):
+            said = get(found.status.conditions, "InfrastructureReady")
+            assert said is not None and (said.status, said.reason) == ("False", "Itbrokeagain")
+        assert w.failures() == w.failures("capi-machine") == w.failures("capi-cluster") == 0
+        before = await w.writes()
+        await w.advance(hours=1)
+        assert await w.writes() == before
+
+
 async def test_everything_goes_with_the_cluster_in_order() -> None:
     async with of_two() as w:
         await w.client.delete(Cluster, "quickstart", "default")

@@ -14,6 +14,8 @@ from capi.api.core.v1beta2 import V1Beta1Condition
 from capi.controllers.core.objects import Found
 from capi.controllers.core.summary import ready_of
 
+REASON, MESSAGE = 256, 10240
+"""Characters that reason and message may have."""
 _RANK = {"Error": 0, "Warning": 1, "Info": 2}
 
 
@@ -48,12 +50,13 @@ def summary(parts: Sequence[V1Beta1Condition]) -> V1Beta1Condition:
 def stamped(
     old: Iterable[V1Beta1Condition], new: Iterable[V1Beta1Condition], now: datetime
 ) -> tuple[V1Beta1Condition, ...]:
-    """`new` with the times of `old` where the status did not change."""
+    """`new` with the times of `old` where the status did not change, and cut to what is allowed."""
     before = {c.type: c for c in old}
     result = []
     for condition in new:
         known = before.get(condition.type)
         same = known is not None and known.status == condition.status and known.last_transition_time is not None
         time = known.last_transition_time if known is not None and same else now.replace(microsecond=0)
-        result.append(msgspec.structs.replace(condition, last_transition_time=time))
+        words = {"reason": condition.reason[:REASON], "message": condition.message[:MESSAGE]}
+        result.append(msgspec.structs.replace(condition, last_transition_time=time, **words))
     return tuple(result)

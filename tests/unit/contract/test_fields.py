@@ -97,3 +97,24 @@ def test_unavailable_replicas_of_the_older_contract_count_down(status: Object, w
 
 def test_updated_replicas_of_the_older_contract() -> None:
     assert contract.up_to_date_replicas(an_object(status={"updatedReplicas": 2})) == 2
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ("InstanceProvisionFailed", "InstanceProvisionFailed"),
+        ("Instance not found!", "Instancenotfound"),
+        ("403: Forbidden:", "Forbidden"),
+        ("\u2603", "NoReasonReported"),
+        (None, "NoReasonReported"),
+        ("x" * 5000, "x" * 256),
+    ],
+)
+def test_reasons_of_the_old_contract_are_made_acceptable(told: str | None, reason: str) -> None:
+    obj = an_object(status={"conditions": [{"type": "Ready", "status": "False", "reason": told}]})
+    assert [c.reason for c in contract.conditions(obj)] == [reason]
+
+
+def test_of_a_long_failure_message_the_beginning_is_kept() -> None:
+    reason, message = contract.failure(an_object(status={"failureReason": "R", "failureMessage": "m" * 100_000}))
+    assert (reason, len(message)) == ("R", 8192)
