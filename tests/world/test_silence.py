@@ -6,9 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from capi.api.core.v1beta2 import Cluster, Machine
+from capi.api.builtin import Event
+from capi.api.core.v1beta2 import Cluster, Machine, MachineHealthCheck
+from capi.kube.conditions import get, is_true
 from tests.world import manifests
 from tests.world.rig import world
+from tests.world.test_health_checks import a_check
 
 pytestmark = pytest.mark.looptime
 
@@ -64,3 +67,28 @@ async def test_settled_means_silent_even_when_everything_is_looked_at_again() ->
         assert {m.metadata.uid for m in await w.client.list(Machine)} | {
             c.metadata.uid for c in await w.client.list(Cluster)
         } == uids
+
+
+async def test_what_waits_for_its_cluster_says_so_once_and_goes_on_when_it_is_there() -> None:
+    async with world() as w:
+        await w.apply(*manifests.pool(replicas=2), *manifests.machine("alone"), a_check())
+        await w.advance(seconds=30)
+        ready = get((await w.client.get(Machine, "alone", "default")).status.conditions, "Ready")
+        available = get((await w.pool()).status.conditions, "Available")
+        check = (await w.client.get(MachineHealthCheck, "mhc", "default")).status.conditions
+        for told in (ready, available, get(check, "RemediationAllowed")):
+            assert told is not None
+            assert (told.status, told.message) == ("Unknown", "Cluster quickstart does not exist")
+        before = await w.writes()
+        await w.restart_controllers()
+        await w.advance(minutes=1)
+        assert await w.writes() - before == Counter()
+        events = [e for e in await w.client.list(Event, "default") if e.reason == "ClusterNotFound"]
+        assert len(events) == 3
+        await w.apply(*manifests.cluster())
+        await w.advance(minutes=1)
+        assert {m.status.phase for m in await w.client.list(Machine)} == {"Running"}
+        assert len(await w.machines()) == 2
+        assert is_true(
+            (await w.client.get(MachineHealthCheck, "mhc", "default")).status.conditions, "RemediationAllowed"
+        )

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 
 from capi import contract
 from capi.api.core import annotations, labels
-from capi.api.core.conditions import DELETING
+from capi.api.core.conditions import DELETING, READY
 from capi.api.core.v1beta2 import Cluster
 from capi.controllers import owners
+from capi.controllers.core.clusterless import waiting
 from capi.controllers.core.machine import deletion
 from capi.controllers.core.machine.scope import Scope
 from capi.controllers.core.machine.stage import Stage
@@ -27,8 +28,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
     if seen.machine.deleting:
         return _ending(seen, now)
     if seen.cluster is None:
-        message = f"Cluster {seen.machine.spec.cluster_name} does not exist"
-        return Plan(events=(Event("ClusterNotFound", message, "Warning"),))
+        return waiting(seen.machine, seen.machine.spec.cluster_name, READY)
     writes: list[Write] = []
     problems = [found.error for found in (seen.infra, seen.bootstrap) if found.error is not None]
     for found in (seen.infra, seen.bootstrap):

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from capi.api.core.conditions import REMEDIATION_ALLOWED
 from capi.controllers import owners
+from capi.controllers.core.clusterless import waiting
 from capi.controllers.core.machinehealthcheck.gate import Gate, gate_of
 from capi.controllers.core.machinehealthcheck.remediation import is_marked, target_events, target_writes
 from capi.controllers.core.machinehealthcheck.scope import Scope
@@ -29,8 +30,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
     if check.deleting:
         return Plan()
     if seen.cluster is None:
-        message = f"Cluster {check.spec.cluster_name} does not exist"
-        return Plan(events=(Event("ClusterNotFound", message, "Warning"),))
+        return waiting(check, check.spec.cluster_name, REMEDIATION_ALLOWED)
     membership = owners.membership(check.spec.cluster_name, owners.reference(seen.cluster))
     writes: list[Write] = [Apply(target(check), {"metadata": membership}, must_exist=True)]
     if not seen.connected and any(each.node_name for each in seen.targets):

@@ -8,9 +8,10 @@ waited for (a watch on the reference wakes the pool), not retried.
 from datetime import datetime
 
 from capi import contract
-from capi.api.core.conditions import DELETING
+from capi.api.core.conditions import AVAILABLE, DELETING
 from capi.api.core.v1beta2 import Cluster
 from capi.controllers import owners
+from capi.controllers.core.clusterless import waiting
 from capi.controllers.core.machinepool import deletion
 from capi.controllers.core.machinepool.dangling import dangling
 from capi.controllers.core.machinepool.machines import MANAGER, machine_writes
@@ -31,8 +32,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
     if seen.pool.deleting:
         return _ending(seen, now)
     if seen.cluster is None:
-        message = f"Cluster {seen.pool.spec.cluster_name} does not exist"
-        return Plan(events=(Event("ClusterNotFound", message, "Warning"),))
+        return waiting(seen.pool, seen.pool.spec.cluster_name, AVAILABLE)
     seen.memory.begin(seen.pool.spec.template, len(seen.infra_machines))
     writes: list[Write] = []
     problems: list[CapiError] = [found.error for found in (seen.bootstrap, seen.infra) if found.error is not None]

@@ -20,6 +20,7 @@ from capi.controllers import owners
 from capi.controllers.core.machine.plan import plan
 from capi.controllers.core.machine.scope import Scope
 from capi.controllers.core.nodes import NodeSync
+from capi.kube import conditions
 from capi.runtime.plan import Patch
 from tests.unit.controllers.builders import (
     LONG_AGO,
@@ -395,8 +396,10 @@ def test_phases(changes: Any, phase: str) -> None:
 
 def test_a_missing_cluster_is_waited_for() -> None:
     made = plan(a_scope(cluster=None), NOW)
-    assert (made.writes, made.status, made.error) == ((), None, None)
+    assert (made.writes, made.error) == ((), None)
     assert [event.reason for event in made.events] == ["ClusterNotFound"]
+    ready = conditions.get(made.status.conditions, "Ready")  # type: ignore[union-attr]
+    assert ready is not None and (ready.status, ready.message) == ("Unknown", "Cluster c does not exist")
 
 
 def old(made: Any) -> dict[str, tuple[str, str, str]]:

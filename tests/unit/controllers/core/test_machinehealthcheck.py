@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from capi.api.builtin import Node
@@ -464,6 +465,9 @@ def test_a_template_that_is_missing_is_said_on_machine_and_check(error: UnknownK
 def test_a_check_without_its_cluster_says_so_and_does_nothing() -> None:
     made = plan(a_scope(a_target(node=None), cluster=None), NOW)
     assert (made.writes, [e.reason for e in made.events]) == ((), ["ClusterNotFound"])
+    assert made.status is not None
+    told = msgspec.structs.replace(a_check(), status=made.status)
+    assert plan(a_scope(check=told, cluster=None), NOW).events == (), "told once"
 
 
 def test_what_is_woken_by_a_node() -> None:
