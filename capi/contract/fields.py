@@ -17,6 +17,9 @@ FAILURE = 8192
 """Characters that are kept of a failure message; it becomes a part of one of ours, which may have 10240."""
 REASON = 256
 """Characters that are kept of a reason."""
+ADDRESS_TYPES = frozenset(("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"))
+TEXT = 256
+"""Characters of an address or a name, and how many addresses a Machine may have."""
 _NO_REASON = re.compile(r"[^A-Za-z0-9_,:]")
 Fact: TypeAlias = Callable[[Unstructured], object]
 """One of the functions below."""
@@ -123,7 +126,9 @@ def up_to_date_replicas(obj: Unstructured) -> int | None:
 
 
 def addresses(obj: Unstructured) -> tuple[MachineAddress, ...]:
-    return read(obj, "status.addresses", tuple[MachineAddress, ...]) or ()
+    """Those that a Machine can have: some providers report empty ones, and types of their own."""
+    found = read(obj, "status.addresses", tuple[MachineAddress, ...]) or ()
+    return tuple(each for each in found if each.type in ADDRESS_TYPES and 0 < len(each.address) <= TEXT)[:TEXT]
 
 
 def failure_domains(obj: Unstructured) -> tuple[FailureDomain, ...]:
@@ -137,7 +142,7 @@ def failure_domains(obj: Unstructured) -> tuple[FailureDomain, ...]:
     else:
         found = read(obj, "status.failureDomains", tuple[FailureDomain, ...]) or ()
     said = (FailureDomain(name=d.name, control_plane=bool(d.control_plane), attributes=d.attributes) for d in found)
-    return tuple(sorted(said, key=lambda domain: domain.name))
+    return tuple(sorted((domain for domain in said if 0 < len(domain.name) <= TEXT), key=lambda domain: domain.name))
 
 
 def control_plane_endpoint(obj: Unstructured) -> APIEndpoint | None:

@@ -118,3 +118,14 @@ def test_reasons_of_the_old_contract_are_made_acceptable(told: str | None, reaso
 def test_of_a_long_failure_message_the_beginning_is_kept() -> None:
     reason, message = contract.failure(an_object(status={"failureReason": "R", "failureMessage": "m" * 100_000}))
     assert (reason, len(message)) == ("R", 8192)
+
+
+def test_addresses_and_domains_that_nothing_of_ours_could_hold_are_left_out() -> None:
+    good = {"type": "InternalIP", "address": "10.0.0.1"}
+    bad = [
+        {"type": "ExternalIP", "address": ""},
+        {"type": "Carrier", "address": "x"},
+        {"type": "Hostname", "address": "h" * 257},
+    ]
+    assert [a.address for a in contract.addresses(an_object(status={"addresses": [*bad, good]}))] == ["10.0.0.1"]
+    assert contract.failure_domains(an_object(status={"failureDomains": [{"name": ""}]})) == ()
