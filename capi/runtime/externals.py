@@ -40,6 +40,7 @@ class ExternalKinds:
         self._types: dict[GroupKind, ResourceType] = {}
         self._running: dict[GroupKind, Informer] = {}
         self._wanted: dict[GroupKind, list[Callable[[Informer], None]]] = {}
+        """Kinds that were asked for, and whom to introduce to their informers: nobody, if only the version was asked for."""
         self._late: set[Informer] = set()
         """Informers that were waited for in vain and are not synced yet."""
         self._listeners: list[Callable[[], None]] = []
@@ -60,6 +61,7 @@ class ExternalKinds:
         """The version of a provider kind to use. Raises ContractError, UnknownKind among them."""
         known = self._types.get(kind)
         if known is None:
+            self._wanted.setdefault(kind, [])
             known = self._types[kind] = self._resolve(kind)
         return known
 
@@ -127,11 +129,11 @@ class ExternalKinds:
         if old is not None and new is not None and old.metadata.labels == new.metadata.labels:
             return
         name = (new or old or CrdMetadata()).name
-        for kind in [kind for kind in {*self._wanted, *self._types} if _crd_name(kind) == name]:
+        for kind in [kind for kind in self._wanted if _crd_name(kind) == name]:
             self._types.pop(kind, None)
             if new is None:
                 self._ended(kind)
-            elif kind in self._wanted:
+            elif self._wanted[kind]:
                 with suppress(ContractError):  # whoever reads the kind is told
                     self._begun(kind)
             self._tell()

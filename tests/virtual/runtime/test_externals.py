@@ -142,6 +142,26 @@ async def test_a_provider_that_is_installed_late_wakes_those_who_wait_for_it() -
         assert reader.colors[-1] == "none"
 
 
+class VersionReader(BarnReader):
+    """Asks for the version only."""
+
+    async def reconcile(self, obj: Flock, reader: Reader, now: datetime) -> Plan:
+        self.colors.append("asked")
+        self.colors.append((await reader.external_type(KIND)).version)
+        return Plan()
+
+
+@pytest.mark.looptime
+async def test_those_who_asked_for_a_version_only_are_woken_too() -> None:
+    reader = VersionReader()
+    async with a_farm(reader) as user:
+        await asyncio.sleep(600)
+        assert set(reader.colors) == {"asked"}
+        await user.create(CRDS, a_crd(BARN, {"cluster.x-k8s.io/v1beta2": "v1beta1"}))
+        await asyncio.sleep(1)
+        assert reader.colors[-1] == "v1beta1"
+
+
 @pytest.mark.looptime
 async def test_a_provider_that_is_removed_is_missed_at_once_and_taken_up_again() -> None:
     reader = BarnReader()
