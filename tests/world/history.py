@@ -155,9 +155,10 @@ async def mend(p: Play) -> None:
                 await patch(p, obj, body)
             except NotFound:
                 continue
+    await asyncio.sleep(30)  # clusters are served again
     await let_pods_go(p)
     await hear_all(p)
-    await asyncio.sleep(150)
+    await asyncio.sleep(120)
     await w.apply(SECOND_NAMESPACE)
     await embedded.install_crds(w.client, crds.all())
     for _ in range(2):

@@ -114,7 +114,7 @@ class World:
         found = await self.client.list(Machine, "default", labels=f"cluster.x-k8s.io/pool-name={pool}")
         return {machine.name: machine for machine in found}
 
-    async def cluster_with_pool(self, replicas: int = 3, **options: Any) -> None:
+    async def cluster_with_pool(self, replicas: int | None = 3, **options: Any) -> None:
         """The quickstart's objects, settled."""
         await self.apply(*manifests.cluster(), *manifests.pool(replicas=replicas, **options))
         await self.settle()
