@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from capi.admission.convert import HUB, ApiVersions, by_group, convert, converts
+from capi.admission.convert import HUB, ApiVersions, by_group, convert, converts, default_old
 from capi.admission.kinds import KINDS
 from capi.kube.errors import Cause, Forbidden
 from capi.kube.types import Object
@@ -25,11 +25,7 @@ class ClusterApiAdmission:
             return obj
         if rules.refused and old is None:
             raise _refusal(info, obj, rules.refused)
-        if not self._is_old(info):
-            return rules.default(obj, old)
-        hub = self._hub(obj)
-        filled = rules.default(hub, self._hub(old) if old is not None else None)
-        return obj if filled is hub else convert(filled, info.type.api_version, self._versions)
+        return default_old(obj, old, rules.default) if self._is_old(info) else rules.default(obj, old)
 
     def validate(
         self, info: ResourceInfo, obj: Object, old: Object | None, options: WriteOptions

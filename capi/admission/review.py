@@ -1,21 +1,24 @@
 """AdmissionReview: what an API server asks a webhook about one write, and the answer. Pure.
 
-Wire: `admission.k8s.io/v1` AdmissionReview with a `request` in, with a `response` out. Objects come in the version that the
-webhook is registered for (v1beta2), whatever version the client wrote.
+Wire: `admission.k8s.io/v1` AdmissionReview with a `request` in, with a `response` out. Defaults are asked for in the version that
+the client wrote, before any schema has looked at the object; rules in v1beta2, after.
 Source: kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers.
 """
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
+from capi.admission.convert import OLD, default_old
 from capi.admission.kinds import KINDS, KindRules
+from capi.admission.rules import at
 from capi.kube.errors import ApiError, BadRequest, Cause, Invalid
 from capi.kube.types import GroupKind, Object
 
 Review: TypeAlias = Callable[[Object], Object]
+T = TypeVar("T")
 API_VERSION = "admission.k8s.io/v1"
 
 
@@ -25,7 +28,7 @@ def mutate(body: Object) -> Object:
     obj, rules = request.get("object"), _rules(request)
     if not isinstance(obj, dict) or rules is None:
         return _answer(request)
-    changed = rules.default(obj, request.get("oldObject"))
+    changed = _judged(lambda: _defaulted(rules, obj, request.get("oldObject")))
     operations = list(_changes("", obj, changed))
     if not operations:
         return _answer(request)
@@ -38,22 +41,36 @@ def validate(body: Object) -> Object:
     go. Raises BadRequest for a body that is no AdmissionReview."""
     request = _request(body)
     obj, rules = request.get("object"), _rules(request)
-    if not isinstance(obj, dict) or rules is None or (obj.get("metadata") or {}).get("deletionTimestamp"):
+    if not isinstance(obj, dict) or rules is None or at(obj, "metadata", "deletionTimestamp"):
         return _answer(request)
-    causes = rules.validate(obj, request.get("oldObject"))
+    causes = _judged(lambda: rules.validate(obj, request.get("oldObject")))
     return _refusal(request, obj, causes) if causes else _answer(request)
+
+
+def _defaulted(rules: KindRules, obj: Object, old: Object | None) -> Object:
+    return default_old(obj, old, rules.default) if obj.get("apiVersion") == OLD else rules.default(obj, old)
+
+
+def _judged(judge: Callable[[], T]) -> T:
+    """What a rule says. API servers ask about objects that fit their schemas only; rules rely on that."""
+    try:
+        return judge()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadRequest(f"request.object is no object of its kind: {error}") from error
 
 
 def _request(body: Object) -> Object:
     request = body.get("request")
     if body.get("apiVersion") != API_VERSION or body.get("kind") != "AdmissionReview" or not isinstance(request, dict):
         raise BadRequest(f"the body must be an AdmissionReview of {API_VERSION} with a request")
+    if not isinstance(request.get("kind"), dict):
+        raise BadRequest("request.kind must be a GroupVersionKind")
     return request
 
 
 def _rules(request: Object) -> KindRules | None:
-    kind = request.get("kind") or {}
-    return KINDS.get(GroupKind(kind.get("group") or "", kind.get("kind") or ""))
+    kind = request["kind"]
+    return KINDS.get(GroupKind(str(kind.get("group") or ""), str(kind.get("kind") or "")))
 
 
 def _answer(request: Object, *, allowed: bool = True, **more: Any) -> Object:
@@ -63,7 +80,7 @@ def _answer(request: Object, *, allowed: bool = True, **more: Any) -> Object:
 
 def _refusal(request: Object, obj: Object, causes: Sequence[Cause]) -> Object:
     kind = request.get("kind") or {}
-    name = request.get("name") or (obj.get("metadata") or {}).get("name") or ""
+    name = request.get("name") or at(obj, "metadata", "name") or ""
     group, word = kind.get("group") or "", kind.get("kind") or ""
     return _answer(request, allowed=False, status=invalid(group, word, name, causes).status)
 

@@ -15,6 +15,7 @@ MUTATING: Final = "capi-mutating-webhook-configuration"
 VALIDATING: Final = "capi-validating-webhook-configuration"
 CONVERT_PATH: Final = "/convert"
 VERSION: Final = "v1beta2"
+OLD_VERSION: Final = "v1beta1"
 TIMEOUT_SECONDS: Final = 10
 _REGISTRATION: Final = "admissionregistration.k8s.io/v1"
 _CREATED: Final = "request.operation == 'CREATE'"
@@ -134,26 +135,35 @@ def _configuration(kind: str, name: str, hooks: Iterator[Object], labels: Mappin
 
 
 def _hooks(verb: str, endpoint: Endpoint) -> Iterator[Object]:
-    prefix = "default" if verb == "mutate" else "validation"
     for hook in WEBHOOKS:
-        condition = hook.default_if if verb == "mutate" else hook.validate_if
-        if condition:
-            yield {
-                "name": f"{prefix}.{hook.kind.lower()}.{hook.group}",
-                "clientConfig": endpoint.client(path_of(verb, hook)),
-                "rules": [
-                    {
-                        "apiGroups": [hook.group],
-                        "apiVersions": [VERSION],
-                        "operations": ["CREATE", "UPDATE"],
-                        "resources": [hook.plural],
-                        "scope": "Namespaced",
-                    }
-                ],
-                "matchConditions": [{"name": "something-to-do", "expression": condition}],
-                "matchPolicy": "Equivalent",
-                "failurePolicy": "Fail",
-                "sideEffects": "None",
-                "admissionReviewVersions": ["v1"],
-                "timeoutSeconds": TIMEOUT_SECONDS,
+        client = endpoint.client(path_of(verb, hook))
+        if verb == "validate" and hook.validate_if:
+            yield _hook(hook, "validation", VERSION, client, hook.validate_if)
+        if verb == "mutate" and hook.default_if:
+            yield {**_hook(hook, "default", VERSION, client, hook.default_if), "matchPolicy": "Exact"}
+            yield {**_hook(hook, f"default-{OLD_VERSION}", OLD_VERSION, client), "matchPolicy": "Exact"}
+
+
+def _hook(hook: Webhook, prefix: str, version: str, client: Object, condition: str = "") -> Object:
+    """One entry. An object whose form no schema has looked at yet cannot be converted: defaults are asked for in the version
+    that was written. Without a condition every write is asked about."""
+    conditions = [{"name": "something-to-do", "expression": condition}] if condition else None
+    return {
+        "name": f"{prefix}.{hook.kind.lower()}.{hook.group}",
+        "clientConfig": client,
+        "rules": [
+            {
+                "apiGroups": [hook.group],
+                "apiVersions": [version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [hook.plural],
+                "scope": "Namespaced",
             }
+        ],
+        **({"matchConditions": conditions} if conditions else {}),
+        "matchPolicy": "Equivalent",
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    }

@@ -122,6 +122,50 @@ def test_an_old_client_is_told_what_is_wrong(api: Api, change: dict[str, Any], f
     assert field in api.merge(f"{OLD}/p", {"spec": change}).ok(422, "Invalid").fields
 
 
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"nodeDrainTimeout": "soon"}, "spec.template.spec.nodeDrainTimeout"),
+        ({"nodeDrainTimeout": 5}, "spec.template.spec.nodeDrainTimeout"),
+        ({"bootstrap": 5}, "spec.template.spec.bootstrap"),
+        ({"bootstrap": []}, "spec.template.spec.bootstrap"),
+        ({"infrastructureRef": "p"}, "spec.template.spec.infrastructureRef"),
+        ({"version": 1}, "spec.template.spec.version"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_by_its_own_schema(api: Api, change: dict[str, Any], field: str) -> None:
+    body = old_pool()
+    body["metadata"]["name"] = "q"
+    body["spec"]["template"]["spec"].update(change)
+    assert field in api.post(OLD, body).ok(422, "Invalid").fields
+    assert field in api.merge(f"{OLD}/p", {"spec": {"template": {"spec": change}}}).ok(422, "Invalid").fields
+
+
+@pytest.mark.parametrize(
+    "data", ["nonsense", "[]", '{"spec": 5}', '{"spec": {"template": {"spec": {"minReadySeconds": "x"}}}}']
+)
+def test_an_annotation_that_was_tampered_with_does_no_harm(api: Api, data: str) -> None:
+    before = api.get(f"{NEW}/p").ok().json["spec"]
+    shown = api.get(f"{OLD}/p").ok().json
+    shown["metadata"]["annotations"][DATA] = data
+    shown["spec"]["replicas"] = 4
+    api.put(f"{OLD}/p", shown).ok()
+    assert api.get(f"{NEW}/p").ok().json["spec"] == {**before, "replicas": 4}
+
+
+def test_a_large_pool_can_be_changed_by_an_old_client(api: Api) -> None:
+    """The annotation would be larger than all annotations may be."""
+    nodes = [{"apiVersion": "v1", "kind": "Node", "name": f"node-{i}", "uid": f"{i:036}"} for i in range(4000)]
+    api.merge(f"{NEW}/p/status", {"status": {"nodeRefs": nodes}}).ok()
+    api.merge(f"{OLD}/p", {"spec": {"replicas": 6}}).ok()
+    api.merge(f"{OLD}/p/scale", {"spec": {"replicas": 8}}).ok()
+    shown = api.get(f"{OLD}/p").ok().json
+    shown["spec"]["replicas"] = 9
+    api.put(f"{OLD}/p", shown).ok()
+    found = api.get(f"{NEW}/p").ok().json
+    assert (found["spec"]["replicas"], found["status"]["nodeRefs"]) == (9, nodes)
+
+
 def test_both_versions_may_own_fields(api: Api) -> None:
     """An apply in one version sees what a manager owns in the other, under its other name."""
     mine = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool", "metadata": {"name": "p"}}

@@ -1,7 +1,8 @@
 """Conversion between v1beta2, which is stored, and v1beta1, which is served for older clients."""
 
+from capi.admission.convert.defaults import default_old
 from capi.admission.convert.kinds import HUB, OLD, convert, converts
 from capi.admission.convert.review import convert_review
 from capi.admission.convert.values import ApiVersions, by_group
 
-__all__ = ["HUB", "OLD", "ApiVersions", "by_group", "convert", "convert_review", "converts"]
+__all__ = ["HUB", "OLD", "ApiVersions", "by_group", "convert", "convert_review", "converts", "default_old"]

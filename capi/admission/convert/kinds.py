@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 import capi.admission.convert.cluster as cluster
 import capi.admission.convert.healthcheck as healthcheck
@@ -10,18 +12,24 @@ import capi.admission.convert.machine as machine
 import capi.admission.convert.preserve as preserve
 import capi.admission.convert.sets as sets
 from capi.admission.convert.values import ApiVersions
+from capi.api.core import v1beta2
 from capi.kube.errors import BadRequest
+from capi.kube.objects import Resource, from_wire
 from capi.kube.types import GroupKind, Object
 
 GROUP: Final = "cluster.x-k8s.io"
 HUB: Final = f"{GROUP}/v1beta2"
 OLD: Final = f"{GROUP}/v1beta1"
+_MISSHAPEN: Final = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What conversion of an object comes to that no schema has looked at yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """Both ways of one kind: of spec and status, the rest is the same."""
 
+    type: type[Resource]
+    """In v1beta2."""
     down: Callable[[Object, str, ApiVersions], Object]
     up: Callable[[Object], Object]
     preserves: bool = True
@@ -37,13 +45,13 @@ def _same_up(obj: Object) -> Object:
 
 
 KINDS: Final[dict[str, Conversion]] = {
-    "Cluster": Conversion(cluster.down, cluster.up),
-    "Machine": Conversion(machine.down, machine.up),
-    "MachinePool": Conversion(sets.pool_down, sets.pool_up),
-    "MachineSet": Conversion(sets.set_down, sets.set_up, preserves=False),
-    "MachineDeployment": Conversion(sets.deployment_down, sets.deployment_up),
-    "MachineHealthCheck": Conversion(healthcheck.down, healthcheck.up),
-    "MachineDrainRule": Conversion(_same_down, _same_up, preserves=False),
+    "Cluster": Conversion(v1beta2.Cluster, cluster.down, cluster.up),
+    "Machine": Conversion(v1beta2.Machine, machine.down, machine.up),
+    "MachinePool": Conversion(v1beta2.MachinePool, sets.pool_down, sets.pool_up),
+    "MachineSet": Conversion(v1beta2.MachineSet, sets.set_down, sets.set_up, preserves=False),
+    "MachineDeployment": Conversion(v1beta2.MachineDeployment, sets.deployment_down, sets.deployment_up),
+    "MachineHealthCheck": Conversion(v1beta2.MachineHealthCheck, healthcheck.down, healthcheck.up),
+    "MachineDrainRule": Conversion(v1beta2.MachineDrainRule, _same_down, _same_up, preserves=False),
 }
 
 
@@ -52,30 +60,50 @@ def converts(kind: GroupKind) -> bool:
 
 
 def convert(obj: Object, wanted: str, versions: ApiVersions) -> Object:
-    """`obj` in the API version `wanted`. Raises BadRequest for kinds and versions that are not converted here."""
+    """`obj` in the API version `wanted`. Raises BadRequest for kinds and versions that are not converted here, and for
+    objects that are none of their kind."""
     current, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
     if current == wanted:
         return obj
     conversion = KINDS.get(kind)
     if conversion is None or {current, wanted} != {HUB, OLD}:
         raise BadRequest(f"{kind} cannot be converted from {current} to {wanted}")
-    return _down(obj, conversion, versions) if wanted == OLD else _up(obj, conversion, versions)
+    try:
+        return _down(obj, conversion, versions) if wanted == OLD else _up(obj, conversion, versions)
+    except _MISSHAPEN as error:
+        raise BadRequest(f"{kind} {_name(obj)} cannot be converted from {current} to {wanted}: {error}") from error
+
+
+def _name(obj: Object) -> str:
+    metadata = obj.get("metadata")
+    found: Any = metadata if isinstance(metadata, dict) else {}
+    return f"{found.get('namespace') or ''}/{found.get('name') or ''}"
 
 
 def _down(hub: Object, conversion: Conversion, versions: ApiVersions) -> Object:
     namespace = str((hub.get("metadata") or {}).get("namespace") or "")
     rest = {key: value for key, value in hub.items() if key not in ("apiVersion", "spec", "status")}
     old = {"apiVersion": OLD, **rest, **conversion.down(hub, namespace, versions)}
-    return preserve.with_data(old, hub) if conversion.preserves else old
+    return preserve.with_data(old, hub, conversion.up) if conversion.preserves else old
 
 
 def _up(old: Object, conversion: Conversion, versions: ApiVersions) -> Object:
     bare, held = preserve.data_of(old)
     rest = {key: value for key, value in bare.items() if key not in ("apiVersion", "spec", "status")}
     wrote = conversion.up(bare)
-    if held is not None and conversion.preserves:
-        namespace = str((old.get("metadata") or {}).get("namespace") or "")
-        shown = conversion.up(conversion.down(held, namespace, versions))
+    namespace = str((old.get("metadata") or {}).get("namespace") or "")
+    shown = _shown(held, namespace, conversion, versions) if held is not None and conversion.preserves else None
+    if held is not None and shown is not None:
         before = {key: held[key] for key in ("spec", "status") if held.get(key) is not None}
         wrote = preserve.restored(wrote, shown, before)
     return {"apiVersion": HUB, **rest, **wrote}
+
+
+def _shown(held: Object, namespace: str, conversion: Conversion, versions: ApiVersions) -> Object | None:
+    """What an old client saw of it, converted back. None for what is no object of the kind: anybody can write into an
+    annotation, and no schema looks at what is restored from it."""
+    try:
+        from_wire(conversion.type, {**held, "metadata": {}})
+        return conversion.up(conversion.down(held, namespace, versions))
+    except (msgspec.ValidationError, *_MISSHAPEN):
+        return None

@@ -20,8 +20,11 @@ def convert_review(body: Object, versions: ApiVersions) -> Object:
     if body.get("apiVersion") != API_VERSION or body.get("kind") != "ConversionReview" or not isinstance(request, dict):
         raise BadRequest(f"the body must be a ConversionReview of {API_VERSION} with a request")
     wanted = str(request.get("desiredAPIVersion") or "")
+    given = request.get("objects") or []
+    if not isinstance(given, list) or not all(isinstance(obj, dict) for obj in given):
+        raise BadRequest("request.objects must be a list of objects")
     try:
-        objects = [convert(obj, wanted, versions) for obj in request.get("objects") or ()]
+        objects = [convert(obj, wanted, versions) for obj in given]
     except ApiError as error:
         return _answer(request, result={"status": "Failure", "message": error.message})
     return _answer(request, convertedObjects=objects, result={"status": "Success"})

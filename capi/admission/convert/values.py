@@ -60,13 +60,8 @@ def duration_down(seconds: int | None) -> str | None:
 
 
 def duration_up(text: str | None) -> int | None:
-    """Whole seconds, cut towards zero, at most what 32 bits hold; None for what is no duration, which the schema refuses."""
-    if text is None:
-        return None
-    try:
-        return min(_INT32, int(duration.parse(text).total_seconds()))
-    except ValueError:
-        return None
+    """Whole seconds, cut towards zero, at most what 32 bits hold. Raises ValueError for what is no duration."""
+    return None if text is None else min(_INT32, int(duration.parse(text).total_seconds()))
 
 
 def conditions_down(status: Object, **more: Any) -> Object:

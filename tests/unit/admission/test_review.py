@@ -89,6 +89,26 @@ def test_what_is_no_review_is_refused(body: Object) -> None:
         review.validate(body)
 
 
+@pytest.mark.parametrize("member", ["kind", "object"])
+def test_a_review_with_nonsense_in_it_is_refused(member: str) -> None:
+    body = asked("MachineHealthCheck", {"metadata": {"name": "h"}, "spec": {"selector": {"matchLabels": [1]}}})
+    body["request"] = {**body["request"], **({"kind": [1]} if member == "kind" else {})}
+    with pytest.raises(BadRequest, match=rf"request\.{member}"):
+        review.validate(body)
+
+
+def test_defaults_of_an_old_object_are_asked_for_in_its_version() -> None:
+    """Conversion, which other ways need, is not possible before a schema has looked at the object."""
+    spec = {"clusterName": "c", "selector": {"matchLabels": {"a": "b"}}}
+    old = {"apiVersion": f"{CORE}/v1beta1", "kind": "MachineHealthCheck", "metadata": {"name": "h"}, "spec": spec}
+    assert patch_of(review.mutate(asked("MachineHealthCheck", old))) == [
+        {"op": "add", "path": "/metadata/labels", "value": {"cluster.x-k8s.io/cluster-name": "c"}},
+        {"op": "add", "path": "/spec/nodeStartupTimeout", "value": "10m0s"},
+    ]
+    old = {**old, "spec": {**spec, "nodeStartupTimeout": "soon"}}
+    assert review.mutate(asked("MachineHealthCheck", old))["response"] == {"uid": "7", "allowed": True}
+
+
 def test_every_kind_with_rules_has_its_webhook() -> None:
     asked_about = {GroupKind(hook.group, hook.kind) for hook in WEBHOOKS}
     assert {kind for kind, rules in KINDS.items() if not rules.refused} == asked_about

@@ -1,5 +1,6 @@
 """v1beta1 and v1beta2: what is where, and what survives."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capi.admission.convert import HUB, OLD, convert, convert_review
+from capi.admission.convert import HUB, OLD, convert, convert_review, default_old
 from capi.admission.convert.values import duration_up
 from capi.kube.errors import BadRequest
 from capi.kube.types import GroupKind, Object
@@ -205,10 +206,93 @@ def test_an_annotation_nobody_can_read_is_taken_away(data: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("1m", 60), ("1.9s", 1), ("500ms", 0), ("99999h", 359996400), ("2000000h", 2**31 - 1), ("soon", None)],
+    "held",
+    [
+        {"spec": 5},
+        {"spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {}, "deletion": "never"}},
+        {"spec": {**MACHINE, "minReadySeconds": "abc"}},
+        {"spec": {**MACHINE, "deletion": {"nodeDrainTimeoutSeconds": 2**60}}},
+        {"spec": MACHINE, "status": {"phase": 7}},
+    ],
 )
-def test_durations(text: str, seconds: int | None) -> None:
+def test_an_annotation_that_holds_no_object_of_the_kind_is_taken_away(held: Object) -> None:
+    old = bare(down(of("Machine", {**MACHINE, "minReadySeconds": 0})))
+    plain = up(old)
+    old["metadata"]["annotations"] = {DATA: json.dumps({"apiVersion": HUB, "kind": "Machine", **held})}
+    assert up(old) == {**plain, "metadata": {"name": "a", "namespace": "n"}}
+
+
+def test_a_large_pool_fits_into_its_annotations() -> None:
+    """Lists that v1beta1 shows as they are need not be held: API servers take 256 KiB of annotations."""
+    ids = [f"docker:////{'x' * 60}-{i}" for i in range(5000)]
+    nodes = [{"apiVersion": "v1", "kind": "Node", "name": f"node-{i}", "uid": "u" * 36} for i in range(5000)]
+    spec: Object = {
+        "clusterName": "c", "replicas": 0, "providerIDList": ids, "failureDomains": ["a"],
+        "template": {"spec": {**MACHINE, "readinessGates": [{"conditionType": "x", "polarity": "Negative"}]}},
+    }  # fmt: skip
+    status = {"nodeRefs": nodes, "replicas": 0, "initialization": {"infrastructureProvisioned": False}}
+    hub = of("MachinePool", spec, status)
+    old = down(hub)
+    assert len(old["metadata"]["annotations"][DATA]) < 10_000
+    assert up(old) == hub
+    old["spec"]["replicas"] = 7
+    old["spec"]["providerIDList"] = ids[1:]
+    assert up(old)["spec"] == {**spec, "replicas": 7, "providerIDList": ids[1:]}
+    del old["status"]["nodeRefs"]
+    assert "nodeRefs" not in up(old)["status"]
+
+
+JUNK: list[Any] = [None, 1, 2**40, 1.5, True, "", "x", [], {}, [1], ["x"], [None], [{}], {"a": 1}, {"name": None}]
+
+
+def spoilt(value: Any, data: st.DataObject) -> Any:
+    """`value` with something else in one place of it."""
+    if isinstance(value, dict) and value and data.draw(st.integers(0, 5)):
+        key = data.draw(st.sampled_from(sorted(value)))
+        return {**value, key: spoilt(value[key], data)}
+    if isinstance(value, list) and value and data.draw(st.integers(0, 5)):
+        index = data.draw(st.integers(0, len(value) - 1))
+        return [spoilt(each, data) if i == index else each for i, each in enumerate(value)]
+    return data.draw(st.sampled_from(JUNK))
+
+
+@settings(max_examples=300, deadline=None)
+@given(hub=objects.hubs(), data=st.data())
+def test_what_is_no_object_of_its_kind_is_converted_or_refused(hub: Object, data: st.DataObject) -> None:
+    """Conversion comes before any schema has looked at an object."""
+    with contextlib.suppress(BadRequest):
+        convert({**hub, "spec": spoilt(hub["spec"], data)}, OLD, versions)
+    with contextlib.suppress(BadRequest):
+        convert({**down(hub), "status": spoilt(hub.get("status") or {}, data)}, HUB, versions)
+    old = down(hub)
+    held = {key: spoilt(value, data) for key, value in hub.items() if key in ("spec", "status")}
+    old["metadata"] = {**old["metadata"], "annotations": {DATA: json.dumps({**hub, **held})}}
+    assert DATA not in up(old)["metadata"].get("annotations", {})
+
+
+def labelled(obj: Object, old: Object | None) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "labels": {"a": "b"}}}
+
+
+def test_defaults_of_an_old_object_leave_the_rest_as_it_was_written() -> None:
+    ref = {"apiVersion": f"{INFRA}/v1alpha9", "kind": "DevMachine", "name": "i", "uid": "u"}
+    old = of("Machine", {"clusterName": "c", "bootstrap": {}, "infrastructureRef": ref}, version=OLD)
+    found = default_old(old, None, labelled)
+    assert found == {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
+    assert default_old(old, old, lambda obj, _: obj) is old
+
+
+@pytest.mark.parametrize("spec", ["x", {"nodeDrainTimeout": "soon"}, {"bootstrap": 5}])
+def test_what_cannot_be_converted_is_left_to_its_schema(spec: Any) -> None:
+    old = of("Machine", spec, version=OLD)
+    assert default_old(old, None, labelled) is old
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1m", 60), ("1.9s", 1), ("500ms", 0), ("99999h", 359996400), ("2000000h", 2**31 - 1), ("0", 0), (None, None)],
+)
+def test_durations(text: str | None, seconds: int | None) -> None:
     assert duration_up(text) == seconds
 
 
@@ -259,8 +343,15 @@ def test_a_review_fails_as_a_whole_and_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "ConversionReview", "request": {}}]
+    "body",
+    [
+        {},
+        {"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "ConversionReview", "request": {}},
+        review(OLD, "x"),
+        review(OLD, of("Machine", MACHINE), None),
+        {**review(OLD), "request": {"objects": 5}},
+    ],
 )
 def test_what_is_no_review_is_refused(body: Object) -> None:
-    with pytest.raises(BadRequest, match="ConversionReview"):
+    with pytest.raises(BadRequest, match=r"ConversionReview|request\.objects"):
         convert_review(body, versions)
