@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from capi import contract
 from capi.api.core import annotations, labels
-from capi.api.core.conditions import DELETING, READY
+from capi.api.core.conditions import DELETING, READY, MachineReason
 from capi.api.core.v1beta2 import Cluster
 from capi.controllers import owners
 from capi.controllers.core.clusterless import waiting
@@ -21,6 +21,7 @@ from capi.kube.types import Object
 from capi.runtime.plan import Apply, Event, Failures, Plan, Told, Write, target
 
 MANAGER = "capi-machine"
+_USUAL = (MachineReason.WAITING_FOR_INFRASTRUCTURE_DELETION, MachineReason.WAITING_FOR_BOOTSTRAP_DELETION)
 
 
 def plan(seen: Scope, now: datetime) -> Plan:
@@ -115,8 +116,10 @@ def _ending(seen: Scope, now: datetime) -> Plan:
 
 
 def _stage_events(seen: Scope, stage: Stage) -> tuple[Event, ...]:
+    """An event when a stage begins that somebody outside may have to end. (Every Machine waits for its instance; an event
+    for each would be one of six writes that a deletion costs, and tell nothing that the condition does not.)"""
     before = conditions.get(seen.machine.status.conditions, DELETING)
-    if stage.finalized or stage.silent:
+    if stage.finalized or stage.silent or stage.reason in _USUAL:
         return tuple(stage.events)
     if before is not None and before.status == "True" and before.reason == stage.reason:
         return tuple(stage.events)

@@ -208,9 +208,9 @@ def test_the_end_of_a_drain_is_an_event_and_so_is_nothing_else() -> None:
     seen = a_scope(A)
     draining = replace(seen, machine=after(seen.machine, plan(seen, NOW)))
     done = plan(with_view(draining, pods=[]), NOW + timedelta(seconds=3))
-    assert [event.reason for event in done.events] == ["SuccessfulDrainNode", "WaitingForInfrastructureDeletion"]
+    assert [event.reason for event in done.events] == ["SuccessfulDrainNode"]
     given_up = replace(draining, machine=with_annotation(draining.machine))
-    assert [event.reason for event in plan(given_up, NOW).events] == ["WaitingForInfrastructureDeletion"]
+    assert list(plan(given_up, NOW).events) == []
 
 
 def with_annotation(machine: Any) -> Any:

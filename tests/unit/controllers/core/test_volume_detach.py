@@ -199,4 +199,4 @@ def test_the_wait_is_looked_at_again_and_its_end_is_an_event() -> None:
     assert plan(wait, NOW + timedelta(minutes=5)).requeue_after == timedelta(seconds=20)
     assert first.status.deletion.wait_for_node_volume_detach_start_time == NOW  # type: ignore[union-attr]
     done = plan(replace(wait, volumes=VolumeView()), NOW)
-    assert [event.reason for event in done.events] == ["NodeVolumesDetached", "WaitingForInfrastructureDeletion"]
+    assert [event.reason for event in done.events] == ["NodeVolumesDetached"]
