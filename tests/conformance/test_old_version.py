@@ -185,6 +185,39 @@ def test_both_versions_may_own_fields(api: Api) -> None:
     assert "f:nodeDrainTimeout" in owners["old"]
 
 
+def test_conditions_belong_to_managers_of_both_versions(api: Api) -> None:
+    """status.conditions of v1beta2 is a list by type; what has that name in v1beta1 is another, and one whole."""
+    ready = {"status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    head = {"kind": "MachinePool", "metadata": {"name": "p"}}
+    new = {"apiVersion": "cluster.x-k8s.io/v1beta2", **head, "status": {"conditions": [{"type": "A", **ready}]}}
+    api.apply(f"{NEW}/p/status", new, manager="new").ok()
+    old = {"conditions": [{"type": "B", **ready}]}
+    body = {"apiVersion": "cluster.x-k8s.io/v1beta1", **head, "status": {"v1beta2": old}}
+    found = api.apply(f"{OLD}/p/status", body, manager="old").ok()
+    [mine] = [entry["fieldsV1"] for entry in found.meta["managedFields"] if entry["manager"] == "new"]
+    assert set(mine["f:status"]["f:conditions"]) == {'k:{"type":"A"}'}
+
+
+@pytest.mark.parametrize("where", [OLD, NEW])
+def test_what_admission_fills_in_belongs_to_nobody(api: Api, where: str) -> None:
+    body = api.get(f"{where}/p").ok().json
+    body = {"apiVersion": body["apiVersion"], "kind": "MachinePool", "metadata": {"name": "q"}, "spec": body["spec"]}
+    del body["spec"]["replicas"]
+    found = api.post(where, body, query={"fieldManager": "mine", "dryRun": "All"}).ok(201)
+    assert found.json["spec"]["replicas"] == 1
+    [entry] = found.meta["managedFields"]
+    assert "f:replicas" not in entry["fieldsV1"]["f:spec"]
+    assert "f:metadata" not in entry["fieldsV1"]
+
+
+def test_a_dry_run_in_the_old_version_reads_as_what_would_be_stored(api: Api) -> None:
+    change = {"spec": {"template": {"spec": {"nodeDrainTimeout": "60s"}}}}
+    tried = api.merge(f"{OLD}/p", change, query={"dryRun": "All"}).ok().json
+    done = api.merge(f"{OLD}/p", change).ok().json
+    assert tried["spec"] == done["spec"]
+    assert tried["metadata"]["annotations"] == done["metadata"]["annotations"]
+
+
 def test_an_apply_in_the_old_version(api: Api) -> None:
     body = deepcopy(old_pool())
     body["spec"]["template"]["spec"]["nodeDrainTimeout"] = "3m"

@@ -3,7 +3,7 @@
 Source: k8s.io/apimachinery/pkg/util/managedfields/internal (managedfields.go, capmanagers.go, stripmeta.go).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -166,11 +166,11 @@ def capped(managed: Managed) -> Managed:
     return result
 
 
-def settle(managed: Managed, schema: Schema) -> Managed:
-    """Entries as today's schema reads them: what became atomic since is owned as a whole."""
+def settle(managed: Managed, schema_of: Callable[[Entry], Schema]) -> Managed:
+    """Entries as today's schema of their version reads them: what became atomic since is owned as a whole."""
     result: Managed | None = None
     for manager, entry in managed.items():
-        owned = _settled(entry.fields, schema)
+        owned = _settled(entry.fields, schema_of(entry))
         if owned is not entry.fields:
             result = dict(managed) if result is None else result
             result[manager] = entry.having(owned)

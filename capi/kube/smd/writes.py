@@ -65,6 +65,15 @@ class _Write:
     known: Collection[str] | None = None
     views: Views = same
 
+    def view(self, entry: Entry) -> tuple[Callable[[Object], Object], Schema] | None:
+        """How the object is seen in the version of an entry; None: as it is written."""
+        return None if entry.api_version == self.api_version else self.views(entry.api_version)
+
+    def schema_of(self, entry: Entry) -> Schema:
+        """The schema by which an entry is read."""
+        seen = self.view(entry)
+        return self.schema if seen is None else seen[1]
+
 
 def apply(  # noqa: PLR0913 - all of them are the request's
     live: Object | None,
@@ -122,7 +131,7 @@ def _apply(live: Object, config: Object, owned: FieldSet, entries: Managed, writ
 
 def _applied(live: Object, config: Object, owned: FieldSet, entries: Managed, write: _Write) -> Object:
     schema = write.schema
-    entries = managed.settle(entries, schema)
+    entries = managed.settle(entries, write.schema_of)
     merged = merge(live, config, schema.root)
     owned = managed.stripped(write.reset.filter(owned))
     last = entries.get(write.manager)
@@ -158,7 +167,7 @@ def _own_entry(last: Entry | None, owned: FieldSet, write: _Write, *, changed: b
 def _takes(merged: Object, pruned: Object, others: Managed, write: _Write) -> bool:
     """Whether pruning removes a field that a manager of another version owns."""
     for entry in others.values():
-        view = _view(entry, write)
+        view = write.view(entry)
         if view is not None:
             convert, schema = view
             gone = compare(_bare(convert(merged)), _bare(convert(pruned)), schema.root).removed
@@ -167,13 +176,9 @@ def _takes(merged: Object, pruned: Object, others: Managed, write: _Write) -> bo
     return False
 
 
-def _view(entry: Entry, write: _Write) -> tuple[Callable[[Object], Object], Schema] | None:
-    return None if entry.api_version == write.api_version else write.views(entry.api_version)
-
-
 def _seen(changes: Comparison, old: Object | None, new: Object, entry: Entry, write: _Write) -> Comparison:
     """The changes in the version of an entry."""
-    view = _view(entry, write)
+    view = write.view(entry)
     if view is None:
         return changes
     convert, schema = view
@@ -239,7 +244,7 @@ def update(  # noqa: PLR0913 - all of them are the request's
     entries = _requested(old, sent, bool(subresource), empty_resets)
     if not entries and old is not None:
         return managed.attach(new, {}, sent)
-    entries = managed.settle(entries, schema)
+    entries = managed.settle(entries, write.schema_of)
     changes = _changes(old, new, schema)
     after = _others(entries, changes, old, new, write)
     own = managed.stripped(write.reset.filter(fields.union(changes.modified, changes.added)))

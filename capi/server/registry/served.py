@@ -90,6 +90,10 @@ class Served:
         rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
         return {"apiVersion": self.storage.api_version, "kind": self.storage.kind, **rest}
 
+    def settled(self, obj: Object) -> Object:
+        """An object of this version as it reads once it is stored."""
+        return self.from_storage(self.to_storage(obj)) if self.convert is not None else obj
+
     def in_version(self, api_version: str) -> "tuple[Callable[[Object], Object], smd.Schema] | None":
         """How an object of this version is seen in another one that is converted to, for the fields that are owned there."""
         if self.convert is None or self.family is None or api_version == self.type.api_version:

@@ -61,15 +61,15 @@ class Writer:
             meta["name"] = self._unique_name(target, str(meta["generateName"]))
         target.name = str(meta.get("name") or "")
         obj = served.rules.prepare_create(served.rules.default({**obj, "metadata": meta}))
+        if not applied:
+            obj = managed.updated(target, None, obj, now)
         obj = deduplicate_owners(target, self._shaper.admitted(target, obj, None))
         self._shaper.check(target, obj, None, metadata.create_causes(served, obj["metadata"]))
         if (existing := self._store.head(served.table, target.key)) is not None:
             deleting = bool(existing.object["metadata"].get("deletionTimestamp"))
             raise refusals.already_exists(served.type, target.name, deleting=deleting)
-        if not applied:
-            obj = managed.updated(target, None, obj, now)
         if target.options.dry_run:
-            return Outcome(obj, 0, created=True)
+            return Outcome(served.settled(obj), 0, created=True)
         stored = self._definitions.with_status(target.table, served.to_storage(obj))
         persist.check_size(stored)
         return self._outcome(target, self._store.put(served.table, target.key, stored), created=True)
@@ -129,6 +129,8 @@ class Writer:
         old = served.from_storage(entry.object)
         self._check_preconditions(target, sent["metadata"], entry)
         new = self._prepared(target, sent, old)
+        if not applied:
+            new = managed.updated(target, old, new, self._clock.now())
         new = deduplicate_owners(target, self._shaper.admitted(target, new, old))
         found: list[Cause] = metadata.update_causes(served, sent["metadata"], new["metadata"], old["metadata"])
         if new is not old and new != old:
@@ -136,8 +138,6 @@ class Writer:
         elif found:
             raise refusals.invalid(served.type, target.name, found)
         new = self._with_generation(target, new, old)
-        if not applied:
-            new = managed.updated(target, old, new, self._clock.now())
         return self._finish(target, entry, old, new)
 
     def _prepared(self, target: Target, sent: Object, old: Object) -> Object:
@@ -192,7 +192,7 @@ class Writer:
         if persist.same(old, new) and not _outdated(target, entry) and not persist.deletion_complete(target.table, old):
             return self._outcome(target, entry)
         if target.options.dry_run:
-            return Outcome(new, entry.revision)
+            return Outcome(served.settled(new), entry.revision)
         stored = served.to_storage(new)
         if target.subresource != "status":
             stored = self._definitions.with_status(target.table, stored)

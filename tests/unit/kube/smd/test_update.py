@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from capi.kube import smd
-from tests.unit.kube.smd.rig import a_widget, apply, bare, entries, owned, update
+from tests.unit.kube.smd.rig import OPENAPI, STRING, T0, a_widget, apply, bare, entries, keyed, owned, structure, update
 
 
 def changed(old: Any, **spec: Any) -> Any:
@@ -175,3 +175,24 @@ def test_a_map_over_null_is_added_member_by_member() -> None:
     live = update(None, a_widget({"gmap": None, "size": 1}), "x")
     after = update(live, changed(live, gmap={"a": "1"}), "y")
     assert owned(after, "y", "Update") == {"f:spec": {"f:gmap": {"f:a": {}}}}
+
+
+def test_entries_are_read_by_the_schema_of_their_own_version() -> None:
+    """A list by key in one version may have the name of a whole in another."""
+    other = smd.Schema.of(
+        structure(
+            metadata=OPENAPI["properties"]["metadata"], spec=structure(atom=keyed(structure(name=STRING), "name"))
+        )
+    )
+    owned_: Any = {"f:spec": {"f:atom": {'k:{"name":"a"}': {".": {}, "f:name": {}}}}}
+    entry = {
+        "manager": "other", "operation": "Apply", "apiVersion": "x/v2", "fieldsType": "FieldsV1", "fieldsV1": owned_, "time": "2026-01-01T00:00:00Z"
+    }  # fmt: skip
+    old = {"apiVersion": "x/v1", "metadata": {"name": "n", "managedFields": [entry]}, "spec": {"size": 1}}
+    seen = {"apiVersion": "x/v2", "metadata": {"name": "n"}, "spec": {"atom": [{"name": "a"}]}}
+    found = smd.update(
+        old, {**old, "spec": {"size": 2}}, schema=smd.Schema.of(OPENAPI), manager="me", api_version="x/v1", now=T0,
+        views=lambda version: (lambda obj: seen, other) if version == "x/v2" else None,
+    )  # fmt: skip
+    [kept] = [e["fieldsV1"] for e in found["metadata"]["managedFields"] if e["manager"] == "other"]
+    assert kept == owned_
