@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, cast
+
+import msgspec
 
 from capi.api.core.v1beta2 import APIEndpoint, FailureDomain, MachineAddress, StatusVersion
 from capi.contract.paths import find, first, read
@@ -21,6 +23,11 @@ ADDRESS_TYPES = frozenset(("Hostname", "ExternalIP", "InternalIP", "ExternalDNS"
 TEXT = 256
 """Characters of an address or a name, and how many addresses a Machine may have."""
 _NO_REASON = re.compile(r"[^A-Za-z0-9_,:]")
+# What of a provider's words becomes a field of ours must fit into it: a longer one is a broken contract that is told by its
+# path, not a write that the API server refuses for ever.
+_PROVIDER_ID: type[str] = cast(type[str], Annotated[str, msgspec.Meta(max_length=512)])
+_PROVIDER_IDS = tuple[Annotated[str, msgspec.Meta(max_length=512)], ...]
+_NAME: type[str] = cast(type[str], Annotated[str, msgspec.Meta(max_length=TEXT)])
 Fact: TypeAlias = Callable[[Unstructured], object]
 """One of the functions below."""
 
@@ -58,12 +65,12 @@ def interruptible(obj: Unstructured) -> bool:
 
 def provider_id(obj: Unstructured) -> str:
     """The instance's identity, equal to its Node's."""
-    return read(obj, "spec.providerID", str) or ""
+    return read(obj, "spec.providerID", _PROVIDER_ID) or ""
 
 
 def provider_id_list(obj: Unstructured) -> tuple[str, ...]:
     """The instances of a pool."""
-    return read(obj, "spec.providerIDList", tuple[str, ...]) or ()
+    return read(obj, "spec.providerIDList", _PROVIDER_IDS) or ()
 
 
 def infrastructure_machine_kind(obj: Unstructured) -> str:
@@ -73,7 +80,7 @@ def infrastructure_machine_kind(obj: Unstructured) -> str:
 
 def failure_domain(obj: Unstructured) -> str:
     """Where the instance is; older providers say it in spec."""
-    return first(obj, ("status.failureDomain", "spec.failureDomain"), str) or ""
+    return first(obj, ("status.failureDomain", "spec.failureDomain"), _NAME) or ""
 
 
 def chosen_failure_domain(obj: Unstructured) -> str:

@@ -129,3 +129,18 @@ def test_addresses_and_domains_that_nothing_of_ours_could_hold_are_left_out() ->
     ]
     assert [a.address for a in contract.addresses(an_object(status={"addresses": [*bad, good]}))] == ["10.0.0.1"]
     assert contract.failure_domains(an_object(status={"failureDomains": [{"name": ""}]})) == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "fact", "path"),
+    [
+        ({"providerID": "x" * 513}, {}, contract.provider_id, "spec.providerID"),
+        ({"providerIDList": ["x" * 513]}, {}, contract.provider_id_list, "spec.providerIDList"),
+        ({}, {"failureDomain": "x" * 257}, contract.failure_domain, "status.failureDomain"),
+    ],
+)
+def test_what_does_not_fit_into_a_field_of_ours_is_named(
+    spec: Any, status: Any, fact: contract.Fact, path: str
+) -> None:
+    with pytest.raises(ContractError, match=path):
+        fact(an_object(spec=spec, status=status))
