@@ -263,3 +263,46 @@ async def test_infrastructure_is_never_taken_for_a_remediation_request(kind: str
         asked = conditions.get((await w.machines())[sick].status.conditions, "ExternallyRemediated")
         assert asked is not None and f"{kind}.{manifests.INFRA} cannot be used here" in asked.message
         assert {o.metadata.uid: o.metadata.deletion_timestamp for o in await w.client.list(DevMachine)} == before
+
+
+def named(name: str, check: Object) -> Object:
+    return {**check, "metadata": {**check["metadata"], "name": name}}
+
+
+async def verdict(w: World, name: str) -> tuple[str, str]:
+    found = conditions.get((await w.machines())[name].status.conditions, "HealthCheckSucceeded")
+    assert found is not None
+    return found.status, found.message
+
+
+async def test_checks_that_disagree_do_not_write_over_each_other() -> None:
+    """One finds the Machine sick at once, one later, one never: it is sick for all, and each limit counts for its check."""
+    other = a_check()
+    other["spec"]["checks"] = {"unhealthyNodeConditions": [{"type": "Odd", "status": "True", "timeoutSeconds": 1}]}
+    async with world() as w:
+        await w.cluster_with_pool(replicas=3)
+        await w.apply(named("a-late", a_check(limit=0, timeout=120)), named("b-early", a_check(limit=0)))
+        await w.apply(named("c-never", other))
+        await w.settle()
+        sick = min(before := uids(await w.machines()))
+        await set_ready(w, sick, "False")
+        await w.advance(seconds=60)
+        assert await verdict(w, sick) == ("False", _lasted("30s"))
+        await w.advance(seconds=120)
+        assert await verdict(w, sick) == ("False", _lasted("2m0s"))
+        writes = await w.writes()
+        await w.advance(minutes=5)
+        assert await w.writes() == writes, "they fight"
+        assert uids(await w.machines()) == before
+        counts = {c.name: c.status.current_healthy for c in await w.client.list(MachineHealthCheck, "default")}
+        assert counts == {"a-late": 2, "b-early": 2, "c-never": 3}
+        await w.client.delete(MachineHealthCheck.resource, "a-late", "default")
+        await w.advance(seconds=10)
+        assert await verdict(w, sick) == ("False", _lasted("30s"))
+        await w.client.delete(MachineHealthCheck.resource, "b-early", "default")
+        await w.advance(seconds=10)
+        assert (await verdict(w, sick))[0] == "True"
+
+
+def _lasted(time: str) -> str:
+    return f"Health check failed: condition Ready on Node is reporting status False for more than {time}"

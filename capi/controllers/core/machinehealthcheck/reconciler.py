@@ -44,7 +44,7 @@ class MachineHealthCheckReconciler:
         self._provisioned: dict[Key, dict[str, datetime]] = {}
         """By check and uid of the Machine: when it was first seen provisioned without a Node; a restart counts anew."""
         self.watches: Sequence[AnyWatch] = (
-            Watch(MachineHealthCheck, indexes=indexes.HEALTH_CHECK),
+            Watch(MachineHealthCheck, keys=_of_rival, changed=rival_matters, indexes=indexes.HEALTH_CHECK),
             Watch(Cluster, keys=_of_cluster, changed=cluster_matters),
             Watch(Machine, keys=_of_machine, changed=machine_matters, indexes=indexes.MACHINE),
             External(keys=_of_external),
@@ -74,13 +74,15 @@ async def observe(check: MachineHealthCheck, reader: Reader, known: Mapping[str,
     cluster = ClusterKey(check.namespace, check.spec.cluster_name)
     connection = reader.workload(cluster)
     template, request_kind = await _template(check, reader)
+    rivals = _rivals(check, reader)
     targets = []
     for machine in selected(check, reader):
         ref = machine.status.node_ref
         node = connection.get(Node, ref.name) if connection is not None and ref is not None else None
         request = await _request(machine, request_kind, reader)
         since = _provisioned_since(machine, known, now)
-        targets.append(Target(machine=machine, node=node, request=request, provisioned_since=since))
+        others = [other for other in rivals if selects(other, machine)]
+        targets.append(Target(machine=machine, node=node, request=request, provisioned_since=since, others=others))
     return Scope(
         check=check,
         cluster=reader.get(Cluster, cluster.name, cluster.namespace),
@@ -89,6 +91,14 @@ async def observe(check: MachineHealthCheck, reader: Reader, known: Mapping[str,
         template=template,
         request_kind=request_kind,
     )
+
+
+def _rivals(check: MachineHealthCheck, reader: Reader) -> list[MachineHealthCheck]:
+    """The other checks of the Cluster that are at work, by name."""
+    value = indexes.cluster_value(check.namespace, check.spec.cluster_name)
+    found = reader.index(MachineHealthCheck, "cluster", value)
+    at_work = (o for o in found if o.key != check.key and not o.deleting and not pause.causes(o, None))
+    return sorted(at_work, key=lambda other: other.name)
 
 
 def selected(check: MachineHealthCheck, reader: Reader) -> list[Machine]:
@@ -154,6 +164,18 @@ async def _request(machine: Machine, kind: ResourceType | None, reader: Reader) 
     found = await reader.external(kind.group_kind, machine.name, machine.namespace)
     owned = found is not None and any(ref.uid == machine.metadata.uid for ref in found.metadata.owner_references)
     return found if owned else None
+
+
+def _of_rival(check: MachineHealthCheck, reader: Reader) -> Iterable[Key]:
+    """The other checks of the Cluster: what one says of a Machine depends on what others find."""
+    of_cluster = _of_connection(ClusterKey(check.namespace, check.spec.cluster_name), reader)
+    return (key for key in of_cluster if key != check.key)
+
+
+def rival_matters(old: MachineHealthCheck, new: MachineHealthCheck) -> bool:
+    """Whether a change of a check concerns the other ones."""
+    paused = [annotations.PAUSED in check.metadata.annotations for check in (old, new)]
+    return old.spec != new.spec or paused[0] != paused[1] or old.deleting != new.deleting
 
 
 def _of_cluster(cluster: Cluster, reader: Reader) -> Iterable[Key]:

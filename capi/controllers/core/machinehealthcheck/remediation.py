@@ -1,9 +1,10 @@
 """What is written about and for each target: the verdict, who is asked to act on it, requests to external remediators. Pure.
 
 The conditions HealthCheckSucceeded, OwnerRemediated and ExternallyRemediated of a Machine are this controller's; the Machine
-controller writes all others. A mark of somebody's that says more (RemediationDeferred) is kept as it is.
+controller writes all others. Several checks may select one Machine: it is healthy when none of them finds it unhealthy, the
+first by name of those that do says why, and each of them asks for remediation as its own limit allows. A mark of somebody's that says more (RemediationDeferred) is kept as it is.
 Upstream: internal/controllers/machinehealthcheck/machinehealthcheck_controller.go (patchUnhealthyTargets, patchHealthyTargets).
-Differs: one target with a request does not keep the others from theirs; healthy targets are marked whether or not they had one;
+Differs: checks that disagree do not write over each other; one target with a request does not keep the others from theirs; healthy targets are marked whether or not they had one;
 a mark is taken back when the Machine is well again.
 """
 
@@ -32,6 +33,8 @@ OURS = (HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED, EXTERNALLY_REMEDIATED)
 
 def target_writes(seen: Scope, target: Target, verdict: Verdict, *, allowed: bool, now: datetime) -> list[Write]:
     """Everything about one target."""
+    if verdict.health is Health.HEALTHY and verdict.contested:
+        return []
     wanted = _conditions(seen, target, verdict, allowed=allowed)
     writes: list[Write] = []
     if wanted is not None:
@@ -55,11 +58,15 @@ def _conditions(seen: Scope, target: Target, verdict: Verdict, *, allowed: bool)
         return None
     failed = false(HEALTH_CHECK_SUCCEEDED, verdict.reason, verdict.message)
     present = target.machine.status.conditions
+    said = conditions.get(present, HEALTH_CHECK_SUCCEEDED)
+    if verdict.contested and said is not None and said.status == "False":
+        failed = said
     kept = [c for type_ in OURS[1:] if (c := conditions.get(present, type_)) is not None and c.status == "False"]
     if not allowed or target.machine.deleting:
         return [failed, *kept]
     if seen.template_ref is not None:
-        return [failed, *(c for c in kept if c.type != EXTERNALLY_REMEDIATED), _external(seen)]
+        asked = conditions.get(kept, EXTERNALLY_REMEDIATED) if verdict.contested else None
+        return [failed, *(c for c in kept if c.type != EXTERNALLY_REMEDIATED), asked or _external(seen)]
     marked = conditions.get(kept, OWNER_REMEDIATED) or false(OWNER_REMEDIATED, MachineReason.WAITING_FOR_REMEDIATION)
     return [failed, marked, *(c for c in kept if c.type != OWNER_REMEDIATED)]
 

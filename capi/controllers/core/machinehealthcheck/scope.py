@@ -22,6 +22,8 @@ class Target:
     """The remediation request for it, of checks that have a template."""
     provisioned_since: datetime | None = None
     """When its infrastructure was seen provisioned; None while it is not."""
+    others: Sequence[MachineHealthCheck] = ()
+    """Further checks that select it and are at work, by name."""
 
     @property
     def node_name(self) -> str:

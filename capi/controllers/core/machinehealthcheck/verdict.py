@@ -6,14 +6,15 @@ Machine's infrastructure is ready, so an instance that takes long to make is no 
 list InfrastructureReady among unhealthyMachineConditions).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
 from capi.api.core import annotations, labels
 from capi.api.core.conditions import CONTROL_PLANE_INITIALIZED, INFRASTRUCTURE_READY, MachineReason
-from capi.api.core.v1beta2 import Cluster, Machine, MachineHealthCheckChecks
+from capi.api.core.v1beta2 import Cluster, Machine, MachineHealthCheck, MachineHealthCheckChecks
 from capi.controllers.core.machinehealthcheck.scope import Scope, Target
 from capi.kube import conditions, duration
 from capi.kube.conditions import Condition
@@ -44,6 +45,8 @@ class Verdict(NamedTuple):
     message: str = ""
     due: datetime | None = None
     """When time alone may change the verdict."""
+    contested: bool = False
+    """Another check finds the Machine unhealthy, and it is for that one to say so."""
 
 
 class _Complaint(NamedTuple):
@@ -56,6 +59,21 @@ class _Complaint(NamedTuple):
 
 def judge(seen: Scope, target: Target, now: datetime) -> Verdict:
     """The verdict on one target."""
+    own = _judge(seen, target, now)
+    if own.health is Health.HEALTHY:
+        rivals: Iterable[MachineHealthCheck] = target.others
+    elif own.health is Health.UNHEALTHY:
+        rivals = (other for other in target.others if other.name < seen.check.name)
+    else:
+        return own
+    return own._replace(contested=any(_finds_unhealthy(other, seen, target, now) for other in rivals))
+
+
+def _finds_unhealthy(other: MachineHealthCheck, seen: Scope, target: Target, now: datetime) -> bool:
+    return _judge(replace(seen, check=other), target, now).health is Health.UNHEALTHY
+
+
+def _judge(seen: Scope, target: Target, now: datetime) -> Verdict:
     if annotations.REMEDIATE_MACHINE in target.machine.metadata.annotations:
         message = f"Health check failed: marked for remediation via {annotations.REMEDIATE_MACHINE} annotation"
         return Verdict(Health.UNHEALTHY, MachineReason.HAS_REMEDIATE_ANNOTATION, message)
