@@ -39,7 +39,7 @@ RULES: Sequence[Object] = (
     {
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        "verbs": ["create", "get", "patch"],
+        "verbs": [*_READ, "create", "patch"],
     },
     {"apiGroups": [""], "resources": ["secrets"], "verbs": _ALL},
     {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": _READ},

@@ -4,6 +4,8 @@
 configurations and CRDs that `capi manifests` made, or, with a URL, into configurations of its own.
 """
 
+import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,22 +20,26 @@ from capi.admission.review import Review
 from capi.admission.webhooks import CONVERT_PATH, WEBHOOKS, Endpoint, configurations, conversion, path_of
 from capi.aio.clock import Clock
 from capi.api import crds
+from capi.api.builtin import Secret
 from capi.api.core import labels
 from capi.app import webhook_certificates as certificates
 from capi.app.progress import Progress
 from capi.app.settings import WebhookSettings
 from capi.app.webhook_versions import ReferencedVersions
-from capi.client.client import Client
-from capi.kube.errors import ApiError, BadRequest, CapiError, NotFound
+from capi.client.client import Client, Query
+from capi.kube.errors import ApiError, BadRequest, CapiError, Conflict, InternalError, NotFound
 from capi.kube.messages import Answer, Request, Response
 from capi.kube.types import Object, ResourceType
 from capi.server.http import tls
 from capi.server.http.listener import Listener, serve
 
 LOOK_AGAIN = timedelta(hours=1)
-"""How often the certificate and what the API server knows of it are looked at."""
+"""How often the certificate and what the API server knows of it are looked at when nothing happens."""
+PAUSE = timedelta(seconds=5)
+"""Least time between two looks, and after a failure."""
 LABELS: Mapping[str, str] = {labels.PROVIDER: labels.PROVIDER_CORE, "app.kubernetes.io/name": "capi"}
 MANAGER = "capi-webhook"
+TRIES = 3
 _GROUP, _CRD_GROUP = "admissionregistration.k8s.io", "apiextensions.k8s.io"
 _MUTATING = ResourceType(
     _GROUP, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
@@ -65,12 +71,15 @@ class WebhookHandler:
             found = answer(body) if answer is not None else await self._convert(body)
         except ApiError as error:
             return Response(error.status_code, orjson.dumps(error.status))
+        except CapiError as error:
+            return Response(500, orjson.dumps(InternalError(f"versions cannot be looked up: {error}").status))
         return Response(200, orjson.dumps(found))
 
     async def _convert(self, body: Object) -> Object:
         asked = body.get("request")
-        if isinstance(asked, dict):
-            await self._versions.load(asked.get("objects") or ())
+        objects = asked.get("objects") if isinstance(asked, dict) else None
+        if isinstance(objects, list):
+            await self._versions.load(objects)
         return convert_review(body, self._versions)
 
 
@@ -93,6 +102,7 @@ class WebhookServer:
         self._settings = settings
         self._handler = WebhookHandler(ReferencedVersions(client, clock))
         self._context: ssl.SSLContext | None = None
+        self._news = asyncio.Event()
         self.listener: Listener | None = None
 
     @property
@@ -116,16 +126,39 @@ class WebhookServer:
             progress.step("webhooks are registered")
 
     async def run(self) -> None:
-        """Renew what has to be renewed, until cancelled. What fails is tried again at the next look."""
+        """Renew what has to be renewed and set right what others changed, until cancelled."""
+        name = f"metadata.name={certificates.NAME}"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(Secret.resource, self._settings.namespace, (("fieldSelector", name),)))
+            for kind in (_MUTATING, _VALIDATING):
+                group.create_task(self._follow(kind, None, (("labelSelector", "app.kubernetes.io/name=capi"),)))
+            group.create_task(self._follow(_CRD, None, (("labelSelector", labels.PROVIDER),)))
+            await self._look()
+
+    async def _look(self) -> None:
+        patience = LOOK_AGAIN
         while True:
-            await self._clock.sleep(LOOK_AGAIN.total_seconds())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), patience.total_seconds())
+            self._news.clear()
             try:
                 made = await self._certificates()
                 if self._context is not None:
                     tls.present(self._context, made.serving)
                 await self._register(made)
+                patience = LOOK_AGAIN
             except CapiError:
-                continue
+                patience = PAUSE
+            await self._clock.sleep(PAUSE.total_seconds())
+
+    async def _follow(self, kind: ResourceType, namespace: str | None, query: Query) -> None:
+        """Every change is a reason to look: a Secret or configuration that is deleted or replaced stops all writes."""
+        while True:
+            with contextlib.suppress(CapiError):
+                async with self._client.watch(kind, namespace, query) as events:
+                    async for _ in events:
+                        self._news.set()
+            await self._clock.sleep(PAUSE.total_seconds())
 
     async def close(self) -> None:
         if self.listener is not None:
@@ -159,18 +192,26 @@ class WebhookServer:
 
     async def _trust(self, kind: ResourceType, name: str, bundle: str) -> bool:
         """Fill in the authority where it is another one; False if there is no such configuration."""
-        try:
-            found: Object = await self._client.get(kind, name)
-        except NotFound:
-            return False
+        for _ in range(TRIES):
+            try:
+                found: Object = await self._client.get(kind, name)
+                await self._fill_in(kind, found, bundle)
+            except NotFound:
+                return False
+            except Conflict:
+                continue  # another replica was faster
+            return True
+        raise Conflict(f"{kind.kind} {name} keeps changing; look who writes it")
+
+    async def _fill_in(self, kind: ResourceType, found: Object, bundle: str) -> None:
         hooks = [
             {**hook, "clientConfig": {**hook["clientConfig"], "caBundle": bundle}}
             for hook in found.get("webhooks") or ()
         ]
-        if hooks != found.get("webhooks"):
-            version = {"resourceVersion": found["metadata"]["resourceVersion"]}
-            await self._client.patch(kind, name, "", {"metadata": version, "webhooks": hooks})
-        return True
+        if hooks != (found.get("webhooks") or []):
+            metadata = found["metadata"]
+            version = {"resourceVersion": metadata["resourceVersion"]}
+            await self._client.patch(kind, metadata["name"], "", {"metadata": version, "webhooks": hooks})
 
     async def _convert(self, name: str, endpoint: Endpoint) -> None:
         """Have the API server ask here for the other version of a kind."""

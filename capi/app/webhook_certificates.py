@@ -54,10 +54,13 @@ def _good(found: Certificates, hosts: Sequence[str], now: datetime) -> bool:
 
 
 def _made(found: Certificates | None, hosts: Sequence[str], now: datetime) -> Certificates:
-    """The authority stays as long as it is good: API servers that trust it need not be told again."""
-    keep = found is not None and pki.usable(found.ca, now)
-    ca = found.ca if found is not None and keep else pki.new_ca("capi-webhook", now)
-    return Certificates(ca, pki.issue_serving(ca, hosts, now, common_name="capi-webhook"))
+    """The authority stays as long as it is good, API servers that trust it need not be told again; and so do names: another
+    replica may be reached by them."""
+    if found is None or not pki.usable(found.ca, now):
+        found = None
+    ca = found.ca if found is not None else pki.new_ca("capi-webhook", now)
+    names = list(dict.fromkeys([*hosts, *(pki.hosts_of(found.serving) if found is not None else ())]))
+    return Certificates(ca, pki.issue_serving(ca, names, now, common_name="capi-webhook"))
 
 
 def _read(secret: Secret) -> Certificates | None:

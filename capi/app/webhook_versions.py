@@ -1,5 +1,6 @@
 """By which apiVersion provider objects are referred to, for the conversion webhook: looked up in the CRDs, and remembered."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +13,9 @@ from capi.kube.errors import NotFound
 from capi.kube.types import GroupKind, Object, ResourceType
 
 REMEMBERED = timedelta(minutes=5)
+MOST = 1000
+"""Kinds that are remembered; there are never as many, unless somebody makes them up."""
+_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9.]{0,252}")
 _CRD = ResourceType(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
@@ -32,7 +36,10 @@ class ReferencedVersions:
     async def load(self, objects: Iterable[Object]) -> None:
         """Look up all kinds that are referred to. Raises ApiError, TransportError."""
         now = self._clock.now()
-        for kind in {kind for obj in objects for kind in _referenced(obj.get("spec"))}:
+        if len(self._known) > MOST:
+            self._known.clear()
+        specs = [obj.get("spec") for obj in objects if isinstance(obj, dict)]
+        for kind in {kind for spec in specs for kind in _referenced(spec)}:
             known = self._known.get(kind)
             if known is None or now - known[1] > REMEMBERED:
                 self._known[kind] = await self._look_up(kind), now
@@ -47,10 +54,11 @@ class ReferencedVersions:
 
 
 def _referenced(value: Any) -> Iterator[GroupKind]:
-    """Kinds of all references below a value."""
+    """Kinds of all references below a value. Nothing has looked at it yet: it may hold anything."""
     if isinstance(value, dict):
-        if isinstance(value.get("apiGroup"), str) and isinstance(value.get("kind"), str):
-            yield GroupKind(value["apiGroup"], value["kind"])
+        group, kind = value.get("apiGroup"), value.get("kind")
+        if isinstance(group, str) and isinstance(kind, str) and _NAME.fullmatch(group) and _NAME.fullmatch(kind):
+            yield GroupKind(group, kind)
         for below in value.values():
             yield from _referenced(below)
     elif isinstance(value, list):

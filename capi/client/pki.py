@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -99,6 +99,11 @@ def usable(
     if ca is not None and not _signed_by(certificate, _load(ca.certificate)):
         return False
     return set(map(_alternative, hosts)) <= set(_alternatives(certificate))
+
+
+def hosts_of(pair: KeyPair) -> list[str]:
+    """The names and addresses that a serving certificate is good for."""
+    return [str(name.value) for name in _alternatives(_load(pair.certificate))]
 
 
 def not_after(pair: KeyPair) -> datetime:
@@ -232,7 +237,11 @@ def _load_key(pem: bytes) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
 
 
 def _matches(certificate: x509.Certificate, key: bytes) -> bool:
-    return certificate.public_key() == serialization.load_pem_private_key(key, None).public_key()
+    """A key that nobody can read is no certificate's."""
+    try:
+        return certificate.public_key() == serialization.load_pem_private_key(key, None).public_key()
+    except (UnsupportedAlgorithm, ValueError, TypeError):
+        return False
 
 
 def _signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
