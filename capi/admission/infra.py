@@ -4,6 +4,8 @@ Upstream: test/infrastructure/docker/internal/webhooks.
 Differs: the docker backend is refused until it exists here; an object without a backend is told so.
 """
 
+import re
+
 import capi.admission.rules as rules
 from capi.admission.rules import at
 from capi.kube import duration
@@ -35,6 +37,40 @@ def validate_backend(obj: Object, old: Object | None = None) -> list[Cause]:
         if isinstance(value, dict)
         for cause in _provisioning(value.get("provisioning") or {}, f"spec.backend.inMemory.{step}.provisioning")
     ]
+
+
+def validate_machine_pool(obj: Object, old: Object | None = None) -> list[Cause]:
+    """The backend, and a rolling update that can go on."""
+    update = at(obj, "spec", "strategy", "rollingUpdate") or {}
+    where = "spec.strategy.rollingUpdate"
+    causes = [
+        rules.invalid(
+            f"{where}.{name}", update[name], 'must be a number that is not negative or a percentage like "20%"'
+        )
+        for name in ("maxSurge", "maxUnavailable")
+        if name in update and not _amount(update[name])
+    ]
+    if (
+        not causes
+        and "maxSurge" in update
+        and _nothing(update["maxSurge"])
+        and _nothing(update.get("maxUnavailable", 0))
+    ):
+        text = "must not be 0 when maxSurge is 0: nothing could be replaced; set it to 1 or raise maxSurge"
+        causes.append(rules.invalid(f"{where}.maxUnavailable", update.get("maxUnavailable", 0), text))
+    if at(obj, "spec", "strategy", "type") == "OnDelete" and update.keys() - {"deletePolicy"}:
+        causes.append(rules.forbidden(where, "an OnDelete strategy updates nothing; only deletePolicy may be set"))
+    return [*validate_backend(obj, old), *causes]
+
+
+def _amount(value: object) -> bool:
+    if isinstance(value, str):
+        return re.fullmatch(r"[0-9]{1,9}%", value, re.ASCII) is not None
+    return isinstance(value, int) and value >= 0
+
+
+def _nothing(value: object) -> bool:
+    return value == 0 or (isinstance(value, str) and int(value.removesuffix("%")) == 0)
 
 
 def _provisioning(value: Object, where: str) -> list[Cause]:

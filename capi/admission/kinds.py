@@ -47,5 +47,5 @@ KINDS: dict[GroupKind, KindRules] = {
     ),
     GroupKind(_INFRA, "DevCluster"): KindRules(infra.default_dev_cluster, infra.validate_backend),
     GroupKind(_INFRA, "DevMachine"): KindRules(validate=infra.validate_backend),
-    GroupKind(_INFRA, "DevMachinePool"): KindRules(validate=infra.validate_backend),
+    GroupKind(_INFRA, "DevMachinePool"): KindRules(validate=infra.validate_machine_pool),
 }

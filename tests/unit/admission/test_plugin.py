@@ -50,5 +50,30 @@ def test_times_that_cannot_be_read_are_named() -> None:
     }
 
 
+ROLLING = "spec.strategy.rollingUpdate"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "fields"),
+    [
+        pytest.param({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}, set(), id="no surge"),
+        pytest.param({"rollingUpdate": {"maxSurge": "20%", "deletePolicy": "Random"}}, set(), id="a share"),
+        pytest.param({"type": "OnDelete", "rollingUpdate": {"deletePolicy": "Newest"}}, set(), id="an order alone"),
+        pytest.param({"rollingUpdate": {"maxSurge": -1}}, {f"{ROLLING}.maxSurge"}, id="negative"),
+        pytest.param({"rollingUpdate": {"maxUnavailable": "two"}}, {f"{ROLLING}.maxUnavailable"}, id="a word"),
+        pytest.param({"rollingUpdate": {"maxSurge": "-5%"}}, {f"{ROLLING}.maxSurge"}, id="a negative share"),
+        pytest.param({"rollingUpdate": {"maxSurge": 0}}, {f"{ROLLING}.maxUnavailable"}, id="nothing may move"),
+        pytest.param(
+            {"rollingUpdate": {"maxSurge": "0%", "maxUnavailable": 0}},
+            {f"{ROLLING}.maxUnavailable"},
+            id="nor by shares",
+        ),
+        pytest.param({"type": "OnDelete", "rollingUpdate": {"maxSurge": 2}}, {ROLLING}, id="on delete has no surge"),
+    ],
+)
+def test_a_strategy_that_cannot_be_meant_is_named(strategy: Object, fields: set[str]) -> None:
+    assert set(causes("DevMachinePool", {"backend": {"inMemory": {}}, "strategy": strategy})) == fields
+
+
 def test_an_object_that_is_being_deleted_is_not_held_up() -> None:
     assert causes("DevMachinePool", {}, deletionTimestamp="2026-01-01T00:00:00Z") == {}

@@ -1,7 +1,7 @@
 """DevMachinePool: the instances behind a MachinePool of a development cluster.
 
 Upstream: test/infrastructure/docker/api/v1beta2/devmachinepool_types.go.
-Ours, all optional: `spec.backend.inMemory`, and `status.initialization`, which the v1beta2 contract asks for.
+Ours, all optional: `spec.backend.inMemory`, `spec.strategy`, and `status.initialization`, which the v1beta2 contract asks for.
 """
 
 from typing import Annotated, ClassVar
@@ -37,6 +37,27 @@ class DevMachinePoolBackend(Api):
     in_memory: InMemoryMachinePoolBackend | None = None
 
 
+class DevMachinePoolRollingUpdate(Api):
+    """Replace instances of an earlier template step by step."""
+
+    openapi: ClassVar[Rule] = Rule(min_properties=1)
+    max_surge: Annotated[int | str | None, Rule(int_or_string=True)] = None
+    """Instances above the wanted number, as a number or as a percentage that is rounded up; unset: 1."""
+    max_unavailable: Annotated[int | str | None, Rule(int_or_string=True)] = None
+    """Ready instances that may be missing, as a number or as a percentage that is rounded down; unset: 0."""
+    delete_policy: Annotated[str, Rule(enum=("Oldest", "Newest", "Random"))] = ""
+    """Who goes first among equals, when the pool shrinks too; unset: Oldest."""
+
+
+class DevMachinePoolStrategy(Api):
+    """What becomes of instances that were made from an earlier template."""
+
+    openapi: ClassVar[Rule] = Rule(min_properties=1)
+    type: Annotated[str, Rule(enum=("RollingUpdate", "OnDelete"))] = ""
+    """RollingUpdate replaces them, OnDelete waits until somebody deletes them; unset: RollingUpdate."""
+    rolling_update: DevMachinePoolRollingUpdate | None = None
+
+
 class DevMachinePoolSpec(Api):
     """What is wanted of a DevMachinePool."""
 
@@ -45,6 +66,7 @@ class DevMachinePoolSpec(Api):
     provider_id_list: tuple[str, ...] = ()
     """The instances there are, sorted."""
     backend: DevMachinePoolBackend | None = None
+    strategy: DevMachinePoolStrategy | None = None
 
 
 class DevMachinePoolInitialization(Api):

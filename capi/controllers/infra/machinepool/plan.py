@@ -20,6 +20,7 @@ from capi.controllers.infra import gates
 from capi.controllers.infra.machinepool import status as pool_status
 from capi.controllers.infra.machinepool.scaling import Decision, Member, decide
 from capi.controllers.infra.machinepool.scope import Scope, externally_managed, wanted_replicas, was_provisioned
+from capi.controllers.infra.machinepool.strategy import strategy_of
 from capi.controllers.infra.machinepool.template import desired_machine, drifted, made_from, new_names, template_hash
 from capi.controllers.infra.names import INSTANCE_GONE
 from capi.kube import conditions
@@ -44,7 +45,8 @@ def plan(seen: Scope, now: datetime) -> Plan:
     current = template_hash(pool)
     members = [_member(seen, pool, infra, current) for infra in seen.infra]
     desired = _desired(seen, pool, members)
-    decision = Decision() if waiting or pool.deleting else decide(members, desired)
+    idle = waiting or pool.deleting
+    decision = Decision() if idle else decide(members, desired, strategy_of(seen.pool, desired))
     removals, later = _removals(seen, (*decision.clear, *decision.remove), now)
     return Plan(
         writes=[
