@@ -33,7 +33,7 @@ class ReferencedVersions:
         found = self._known.get(kind)
         return found[0] if found is not None else convert.by_group(kind)
 
-    async def load(self, objects: Iterable[Object]) -> None:
+    async def load(self, objects: Iterable[object]) -> None:
         """Look up all kinds that are referred to. Raises ApiError, TransportError."""
         now = self._clock.now()
         if len(self._known) > MOST:
