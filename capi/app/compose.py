@@ -23,6 +23,7 @@ from capi.controllers.controlplane.reconciler import DevControlPlaneReconciler
 from capi.controllers.core.cluster.reconciler import ClusterReconciler
 from capi.controllers.core.machine.reconciler import MachineReconciler
 from capi.controllers.core.machinehealthcheck.reconciler import MachineHealthCheckReconciler
+from capi.controllers.core.machinehealthcheck.release import VerdictReleaseReconciler
 from capi.controllers.core.machinepool.reconciler import MachinePoolReconciler
 from capi.controllers.core.nodes import NOTHING_MORE, NodeSync
 from capi.controllers.infra.cluster.reconciler import DevClusterReconciler
@@ -81,6 +82,7 @@ def reconcilers(infra: Infrastructure, sync: NodeSync = NOTHING_MORE) -> dict[st
         "machine": MachineReconciler(sync),
         "machinepool": MachinePoolReconciler(),
         "machinehealthcheck": MachineHealthCheckReconciler(),
+        "machinehealthcheck-release": VerdictReleaseReconciler(),
         "devcluster": DevClusterReconciler(infra.workloads),
         "devmachine": DevMachineReconciler(infra.backend),
         "devmachinepool": DevMachinePoolReconciler(infra.backend),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from capi.api.builtin import Node
-from capi.api.core.v1beta2 import Machine, MachineHealthCheck
+from capi.api.core.v1beta2 import Cluster, Machine, MachineHealthCheck, MachinePool
 from capi.api.infra.v1beta2 import DevMachine
 from capi.kube import conditions
 from capi.kube.types import Object, ResourceType
@@ -302,6 +302,100 @@ async def test_checks_that_disagree_do_not_write_over_each_other() -> None:
         await w.client.delete(MachineHealthCheck.resource, "b-early", "default")
         await w.advance(seconds=10)
         assert (await verdict(w, sick))[0] == "True"
+
+
+async def told(w: World, name: str) -> set[str]:
+    ours = {"HealthCheckSucceeded", "OwnerRemediated", "ExternallyRemediated"}
+    return {c.type for c in (await w.machines())[name].status.conditions} & ours
+
+
+@pytest.mark.parametrize("end", ["deleted", "selects others", "deleted while down"])
+async def test_a_verdict_goes_when_no_check_stands_for_it(end: str) -> None:
+    """The Machine would never be Ready again."""
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.apply(a_check(limit=0))
+        await w.settle()
+        sick = min(before := uids(await w.machines()))
+        await set_ready(w, sick, "False")
+        await w.advance(seconds=60)
+        assert await told(w, sick) == {"HealthCheckSucceeded"}
+        if end == "deleted while down":
+            await w.stop_controllers()
+        if end == "selects others":
+            nobody = {"spec": {"selector": {"matchLabels": {"cluster.x-k8s.io/pool-name": "nobody"}}}}
+            await w.client.patch(MachineHealthCheck.resource, "mhc", "default", nobody)
+        else:
+            await w.client.delete(MachineHealthCheck.resource, "mhc", "default")
+        if end == "deleted while down":
+            await w.start_controllers()
+        await w.advance(seconds=10)
+        await set_ready(w, sick, "True")
+        await w.advance(seconds=30)
+        assert [await told(w, name) for name in sorted(before)] == [set(), set()]
+        assert conditions.is_true((await w.machines())[sick].status.conditions, "Ready")
+        assert uids(await w.machines()) == before
+        writes = await w.writes()
+        await w.advance(minutes=5)
+        assert await w.writes() == writes
+
+
+@pytest.mark.parametrize("paused", ["nothing", "cluster", "pool"])
+async def test_a_pools_machine_that_is_marked_by_hand_is_replaced_unless_paused(paused: str) -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.apply(a_check())
+        await w.settle()
+        marked = min(before := uids(await w.machines()))
+        note = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
+        if paused == "cluster":
+            await w.client.patch(Cluster.resource, "quickstart", "default", {"spec": {"paused": True}})
+        elif paused == "pool":
+            await w.client.patch(MachinePool.resource, "workers", "default", note)
+        mark = {"metadata": {"annotations": {"cluster.x-k8s.io/remediate-machine": ""}}}
+        await w.client.patch(Machine.resource, marked, "default", mark)
+        await w.advance(minutes=1)
+        assert (uids(await w.machines()) == before) is (paused != "nothing")
+        await w.client.patch(Cluster.resource, "quickstart", "default", {"spec": {"paused": None}})
+        end = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": None}}}
+        await w.client.patch(MachinePool.resource, "workers", "default", end)
+        await w.advance(minutes=1)
+        after = uids(await w.machines())
+        assert len(after) == 2 and before[marked] not in after.values()
+
+
+async def test_a_verdict_is_not_said_again_of_a_machine_that_goes() -> None:
+    """Deleted by somebody else just when its check finds it sick; its pool goes as well, or stays."""
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.apply(a_check())
+        await w.settle()
+        sick, other = sorted(await w.machines())
+        await set_ready(w, sick, "False")
+        await w.advance(seconds=25)
+        await w.client.delete(Machine.resource, sick, "default")
+        await w.advance(minutes=1)
+        assert len(await w.machines()) == 2
+        await set_ready(w, other, "False")
+        await w.advance(seconds=25)
+        await w.client.delete(MachinePool.resource, "workers", "default")
+        await w.advance(minutes=2)
+        assert await w.machines() == {}
+        found = await check(w)
+        assert (found.status.expected_machines, found.status.targets) == (0, ())
+        assert w.failures("capi-machinehealthcheck") == 0
+
+
+async def test_a_paused_check_stands_for_its_verdicts() -> None:
+    async with world() as w:
+        await w.cluster_with_pool(replicas=2)
+        await w.apply(a_check(limit=0))
+        await w.settle()
+        pause = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
+        await w.client.patch(MachineHealthCheck.resource, "mhc", "default", pause)
+        await w.restart_controllers()
+        await w.advance(minutes=1)
+        assert [await told(w, name) for name in await w.machines()] == [{"HealthCheckSucceeded"}] * 2
 
 
 def _lasted(time: str) -> str:

@@ -114,10 +114,10 @@ def selects(check: MachineHealthCheck, machine: Machine) -> bool:
         return False
     if any(name in machine.metadata.annotations for name in _EXCEPTIONS):
         return False
-    return _matches(check.spec.selector, machine.metadata.labels)
+    return matches(check.spec.selector, machine.metadata.labels)
 
 
-def _matches(selector: LabelSelector, present: dict[str, str]) -> bool:
+def matches(selector: LabelSelector, present: dict[str, str]) -> bool:
     """An empty selector, and one that nobody can read, select nothing."""
     if not selector.match_labels and not selector.match_expressions:
         return False
@@ -192,7 +192,7 @@ def _of_machine(machine: Machine, reader: Reader) -> Iterable[Key]:
     return [
         check.key
         for check in reader.index(MachineHealthCheck, "cluster", value)
-        if _matches(check.spec.selector, machine.metadata.labels)
+        if matches(check.spec.selector, machine.metadata.labels)
     ]
 
 
