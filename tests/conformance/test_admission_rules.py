@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from capi.admission.convert import HUB, OLD, convert
+from capi.api.core import annotations
+from capi.kube.types import GroupKind
 from tests.conformance.site import Api
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -174,6 +177,25 @@ def test_what_may_be_created(api: Api, case: Case) -> None:
     said = [cause["message"] for cause in causes if cause.get("field") == case.field]
     assert said, causes
     assert any(case.says in message for message in said), said
+
+
+def versions(kind: GroupKind) -> str:
+    return f"{kind.group}/v1beta2"
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+def test_what_may_be_created_in_the_old_version(api: Api, case: Case) -> None:
+    """The same; fields may have other names there."""
+    old = convert({"apiVersion": HUB, **deepcopy(case.body)}, OLD, versions)
+    old["metadata"].get("annotations", {}).pop(annotations.CONVERSION_DATA, None)
+    answer = api.post(f"{CORE.replace('v1beta2', 'v1beta1')}/{case.plural}", old, query={"dryRun": "All"})
+    if not case.field:
+        answer.ok(201)
+        return
+    answer.ok(422, "Invalid")
+    last = case.field.rpartition(".")[2]
+    said = [cause["message"] for cause in answer.json["details"]["causes"] if cause.get("field", "").endswith(last)]
+    assert any(case.says in message for message in said), answer.json["details"]["causes"]
 
 
 def test_taints_of_a_pool_are_refused_in_the_old_version_too(api: Api) -> None:

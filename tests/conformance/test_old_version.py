@@ -196,6 +196,37 @@ def test_conditions_belong_to_managers_of_both_versions(api: Api) -> None:
     found = api.apply(f"{OLD}/p/status", body, manager="old").ok()
     [mine] = [entry["fieldsV1"] for entry in found.meta["managedFields"] if entry["manager"] == "new"]
     assert set(mine["f:status"]["f:conditions"]) == {'k:{"type":"A"}'}
+    api.apply(f"{NEW}/p/status", {**new, "status": {"conditions": []}}, manager="new").ok()
+    assert [c["type"] for c in api.get(f"{NEW}/p").ok().json["status"]["conditions"]] == ["B"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(OLD, NEW), (NEW, OLD)])
+def test_an_apply_drops_its_own_and_leaves_what_is_owned_in_the_other_version(
+    api: Api, first: str, second: str
+) -> None:
+    """Two timeouts of a Machine have other names there, and another place."""
+    one: dict[str, dict[str, Any]] = {
+        OLD: {"nodeVolumeDetachTimeout": "7s"},
+        NEW: {"deletion": {"nodeVolumeDetachTimeoutSeconds": 7}},
+    }
+    both: dict[str, dict[str, Any]] = {
+        OLD: {"nodeVolumeDetachTimeout": "7s", "providerID": "x://1"},
+        NEW: {"deletion": {"nodeVolumeDetachTimeoutSeconds": 7}, "providerID": "x://1"},
+    }
+
+    def apply(where: str, manager: str, machine: dict[str, Any]) -> None:
+        body = {"apiVersion": where[6:].split("/n")[0], "kind": "MachinePool", "metadata": {"name": "p"}}
+        spec = {"spec": {"template": {"spec": machine}}} if machine else {}
+        api.apply(f"{where}/p", {**body, **spec}, manager=manager).ok()
+
+    apply(first, "first", both[first])
+    apply(second, "second", one[second])
+    apply(first, "first", {})
+    found = api.get(f"{NEW}/p").ok().json["spec"]["template"]["spec"]
+    assert found["deletion"]["nodeVolumeDetachTimeoutSeconds"] == 7
+    assert "providerID" not in found
+    apply(second, "second", {})
+    assert "nodeVolumeDetachTimeoutSeconds" not in api.get(f"{NEW}/p").ok().json["spec"]["template"]["spec"]["deletion"]
 
 
 @pytest.mark.parametrize("where", [OLD, NEW])

@@ -8,7 +8,7 @@ from capi.kube.smd.conflicts import ApplyConflict
 from capi.kube.smd.fields import FieldSet
 from capi.kube.smd.managed import keep_times
 from capi.kube.smd.schema import Schema
-from capi.kube.smd.writes import NO_RESET, NOT_STATUS, ONLY_STATUS, Reset, apply, update
+from capi.kube.smd.writes import NO_RESET, NOT_STATUS, ONLY_STATUS, Reset, View, apply, update
 
 __all__ = [
     "NOT_STATUS",
@@ -18,6 +18,7 @@ __all__ = [
     "FieldSet",
     "Reset",
     "Schema",
+    "View",
     "apply",
     "keep_times",
     "update",

@@ -1,14 +1,13 @@
 """Server-side apply, and the book-keeping of every other write.
 
 Source: structured-merge-diff merge/update.go; k8s.io/apimachinery/pkg/util/managedfields (the chain of managers).
-Differs: without a conversion (`views`), entries of other API versions are read by the given schema; with one, an apply that
-drops a field which another version's manager owns drops none of its fields.
+Differs: without a conversion (`views`), entries of other API versions are read by the given schema.
 """
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import capi.kube.smd.fields as fields
 import capi.kube.smd.last_applied as last_applied
@@ -25,8 +24,18 @@ from capi.kube.smd.schema import Schema
 from capi.kube.types import Json, Object
 
 KUBECTL = "kubectl"
-Views: TypeAlias = Callable[[str], tuple[Callable[[Object], Object], Schema] | None]
-"""By apiVersion: how an object is seen in it, and its schema; None where it looks the same."""
+
+
+class View(NamedTuple):
+    """How objects are seen in another API version."""
+
+    convert: Callable[[Object], Object]
+    back: Callable[[Object], Object]
+    schema: Schema
+
+
+Views: TypeAlias = Callable[[str], View | None]
+"""By apiVersion; None where an object looks the same."""
 
 
 def same(api_version: str) -> None:
@@ -65,14 +74,14 @@ class _Write:
     known: Collection[str] | None = None
     views: Views = same
 
-    def view(self, entry: Entry) -> tuple[Callable[[Object], Object], Schema] | None:
+    def view(self, entry: Entry) -> View | None:
         """How the object is seen in the version of an entry; None: as it is written."""
         return None if entry.api_version == self.api_version else self.views(entry.api_version)
 
     def schema_of(self, entry: Entry) -> Schema:
         """The schema by which an entry is read."""
         seen = self.view(entry)
-        return self.schema if seen is None else seen[1]
+        return self.schema if seen is None else seen.schema
 
 
 def apply(  # noqa: PLR0913 - all of them are the request's
@@ -139,8 +148,8 @@ def _applied(live: Object, config: Object, owned: FieldSet, entries: Managed, wr
     others = {m: e for m, e in entries.items() if m != write.manager}
     drops = last is not None and kept is not last.fields and bool(fields.difference(last.fields, owned))
     new = _pruned(merged, last.fields, owned, others, schema) if drops and last is not None else merged
-    if new is not merged and _takes(merged, new, others, write):
-        new, drops = merged, False
+    if new is not merged and (given := _given_back(merged, new, others, write)) is not new:
+        new, drops = given, False
     after = _others(others, compare(live, new, schema.root), live, new, write)
     if drops and last is not None:
         new = without_emptied(new, merged, last.fields)
@@ -164,16 +173,22 @@ def _own_entry(last: Entry | None, owned: FieldSet, write: _Write, *, changed: b
     return Entry(write.manager, write.api_version, owned, time)
 
 
-def _takes(merged: Object, pruned: Object, others: Managed, write: _Write) -> bool:
-    """Whether pruning removes a field that a manager of another version owns."""
-    for entry in others.values():
-        view = write.view(entry)
-        if view is not None:
-            convert, schema = view
-            gone = compare(_bare(convert(merged)), _bare(convert(pruned)), schema.root).removed
-            if fields.intersection(entry.fields, gone):
-                return True
-    return False
+def _given_back(merged: Object, pruned: Object, others: Managed, write: _Write) -> Object:
+    """`pruned` with what managers of other versions own of `merged`, under the names it has there."""
+    for version in sorted({entry.api_version for entry in others.values()} - {write.api_version}):
+        view = write.views(version)
+        if view is None:
+            continue
+        owned: FieldSet = {}
+        for entry in others.values():
+            if entry.api_version == version:
+                owned = fields.union(owned, entry.fields)
+        before = _bare(view.convert(merged))
+        gone = compare(before, _bare(view.convert(pruned)), view.schema.root).removed
+        if fields.intersection(owned, gone):
+            kept = view.back(without_emptied(prune(before, view.schema.root, gone, owned), before, gone))
+            pruned = {**kept, "metadata": pruned["metadata"]}
+    return pruned
 
 
 def _seen(changes: Comparison, old: Object | None, new: Object, entry: Entry, write: _Write) -> Comparison:
@@ -181,8 +196,7 @@ def _seen(changes: Comparison, old: Object | None, new: Object, entry: Entry, wr
     view = write.view(entry)
     if view is None:
         return changes
-    convert, schema = view
-    return _changes(convert(old) if old is not None else None, convert(new), schema)
+    return _changes(view.convert(old) if old is not None else None, view.convert(new), view.schema)
 
 
 def _others(entries: Managed, same: Comparison, old: Object | None, new: Object, write: _Write) -> Managed:

@@ -94,7 +94,7 @@ class Served:
         """An object of this version as it reads once it is stored."""
         return self.from_storage(self.to_storage(obj)) if self.convert is not None else obj
 
-    def in_version(self, api_version: str) -> "tuple[Callable[[Object], Object], smd.Schema] | None":
+    def in_version(self, api_version: str) -> smd.View | None:
         """How an object of this version is seen in another one that is converted to, for the fields that are owned there."""
         if self.convert is None or self.family is None or api_version == self.type.api_version:
             return None
@@ -102,7 +102,11 @@ class Served:
         if other is None:
             return None
         seen = other
-        return lambda obj: seen.from_storage(self.to_storage(obj)), seen.merge_schema
+        return smd.View(
+            lambda obj: seen.from_storage(self.to_storage(obj)),
+            lambda obj: self.from_storage(seen.to_storage(obj)),
+            seen.merge_schema,
+        )
 
     def list_item(self, encoded: bytes) -> bytes:
         """JSON as an item of a list: built-in kinds leave their type out."""

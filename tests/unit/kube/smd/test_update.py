@@ -192,7 +192,7 @@ def test_entries_are_read_by_the_schema_of_their_own_version() -> None:
     seen = {"apiVersion": "x/v2", "metadata": {"name": "n"}, "spec": {"atom": [{"name": "a"}]}}
     found = smd.update(
         old, {**old, "spec": {"size": 2}}, schema=smd.Schema.of(OPENAPI), manager="me", api_version="x/v1", now=T0,
-        views=lambda version: (lambda obj: seen, other) if version == "x/v2" else None,
+        views=lambda version: smd.View(lambda obj: seen, lambda obj: old, other) if version == "x/v2" else None,
     )  # fmt: skip
     [kept] = [e["fieldsV1"] for e in found["metadata"]["managedFields"] if e["manager"] == "other"]
     assert kept == owned_
