@@ -1,4 +1,4 @@
-"""spec.strategy of a pool's infrastructure: how far a rollout goes at a time, and who goes first."""
+"""How a pool's infrastructure replaces and places: how far a rollout goes at a time, who goes first, where new ones go."""
 
 import asyncio
 from typing import Any
@@ -98,3 +98,24 @@ async def test_a_strategy_that_could_replace_nothing_is_refused_with_the_field()
     async with world() as w:
         with pytest.raises(BadManifest, match=r"spec\.strategy\.rollingUpdate\.maxUnavailable.*raise maxSurge"):
             await pool_with(w, {"rollingUpdate": {"maxSurge": 0}})
+
+
+async def test_instances_are_spread_evenly_over_the_failure_domains_and_their_machines_say_where() -> None:
+    async with world() as w:
+        machine_pool, infra = manifests.pool(replicas=5)
+        machine_pool["spec"]["failureDomains"] = ["fd1", "fd2", "fd3"]
+        await w.apply(*manifests.cluster(), machine_pool, infra)
+        await w.advance(seconds=30)
+        assert sorted(m.status.failure_domain for m in await w.client.list(DevMachine)) == [
+            "fd1",
+            "fd1",
+            "fd2",
+            "fd2",
+            "fd3",
+        ]
+        await w.client.scale(MachinePool, "workers", "default", 6)
+        await w.advance(seconds=30)
+        placed = {m.name: m.status.failure_domain for m in await w.client.list(DevMachine)}
+        assert sorted(placed.values()) == ["fd1", "fd1", "fd2", "fd2", "fd3", "fd3"]
+        machines = await w.machines()
+        assert {name: machine.status.failure_domain for name, machine in machines.items()} == placed

@@ -18,6 +18,7 @@ from capi.controllers.infra import gates
 from capi.controllers.infra.machine import status as machine_status
 from capi.controllers.infra.names import (
     DEFAULT_VERSION,
+    DOMAIN_ANNOTATION,
     FAILURE_ANNOTATION,
     INSTANCE_GONE,
     INSTANCE_LOST,
@@ -150,11 +151,12 @@ def _version(seen: Scope) -> str:
 
 
 def _failure_domain(seen: Scope) -> str:
-    """The one it has; else its Machine's; else one of its pool's, by its name."""
+    """The one it has or was given by its pool; else its Machine's; else one of its pool's, by its name."""
+    given = seen.infra.status.failure_domain or seen.infra.metadata.annotations.get(DOMAIN_ANNOTATION, "")
     domains = seen.machine_pool.spec.failure_domains if seen.machine_pool is not None else ()
     of_machine = seen.machine.spec.failure_domain if seen.machine is not None else ""
-    if seen.infra.status.failure_domain or of_machine or not domains:
-        return seen.infra.status.failure_domain or of_machine
+    if given or of_machine or not domains:
+        return given or of_machine
     return domains[hashlib.sha256(seen.infra.name.encode()).digest()[0] % len(domains)]
 
 

@@ -18,6 +18,7 @@ from capi.api.core.v1beta2 import MachinePool
 from capi.api.infra.v1beta2 import DevMachine
 from capi.controllers.infra import gates
 from capi.controllers.infra.machinepool import status as pool_status
+from capi.controllers.infra.machinepool.placement import placed
 from capi.controllers.infra.machinepool.scaling import Decision, Member, decide
 from capi.controllers.infra.machinepool.scope import Scope, externally_managed, wanted_replicas, was_provisioned
 from capi.controllers.infra.machinepool.strategy import strategy_of
@@ -53,7 +54,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
             *_own_spec(seen),
             *_observed_replicas(seen, pool, desired),
             *(desired_machine(seen, pool, infra.name, infra) for infra in seen.infra if drifted(seen, pool, infra)),
-            *(desired_machine(seen, pool, name) for name in new_names(seen, decision.create, pool)),
+            *_new_machines(seen, pool, members, decision.create),
             *removals,
         ],
         status=pool_status.of(seen, desired, waiting),
@@ -66,6 +67,14 @@ def is_lost(infra: DevMachine) -> bool:
     """The infrastructure said that the instance will not come back."""
     found = conditions.get(infra.status.conditions, Dev.VM_PROVISIONED)
     return found is not None and found.reason == INSTANCE_GONE
+
+
+def _new_machines(seen: Scope, pool: MachinePool, members: Sequence[Member], count: int) -> Iterator[Write]:
+    """New DevMachines, spread over the failure domains; lost and leaving instances are nowhere any more."""
+    gone = {m.name for m in members if m.lost or m.deleting}
+    staying = [infra for infra in seen.infra if infra.name not in gone]
+    for name, domain in placed(staying, pool, new_names(seen, count, pool)):
+        yield desired_machine(seen, pool, name, domain=domain)
 
 
 def _member(seen: Scope, pool: MachinePool, infra: DevMachine, current: str) -> Member:

@@ -11,7 +11,7 @@ from capi.api.core import finalizers, labels
 from capi.api.core.v1beta2 import MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachineBackend, DevMachinePool, DevMachineSpec, InMemoryMachineBackend
 from capi.controllers.infra.machinepool.scope import Scope
-from capi.controllers.infra.names import HASH_ANNOTATION, VERSION_ANNOTATION, provider_id
+from capi.controllers.infra.names import DOMAIN_ANNOTATION, HASH_ANNOTATION, VERSION_ANNOTATION, provider_id
 from capi.kube.names import SUFFIX_ALPHABET, SUFFIX_LENGTH, label_value
 from capi.kube.objects import ObjectMeta, OwnerReference
 from capi.runtime.plan import Apply, apply
@@ -53,12 +53,15 @@ def new_names(seen: Scope, count: int, pool: MachinePool) -> list[str]:
     return names
 
 
-def desired_machine(seen: Scope, pool: MachinePool, name: str, existing: DevMachine | None = None) -> Apply:
-    """The whole DevMachine. An existing one keeps what its instance was made from."""
+def desired_machine(
+    seen: Scope, pool: MachinePool, name: str, existing: DevMachine | None = None, *, domain: str = ""
+) -> Apply:
+    """The whole DevMachine. An existing one keeps what its instance was made from, and where."""
     made = existing.metadata.annotations if existing else {}
     origin = {
         HASH_ANNOTATION: made.get(HASH_ANNOTATION) or template_hash(pool),
         VERSION_ANNOTATION: made.get(VERSION_ANNOTATION) or pool.spec.template.spec.version,
+        DOMAIN_ANNOTATION: made.get(DOMAIN_ANNOTATION) or domain,
     }
     return apply(
         DevMachine(

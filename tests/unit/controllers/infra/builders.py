@@ -91,8 +91,8 @@ def an_infra(
     return from_wire(DevMachine, {"metadata": base, "spec": spec, "status": status})
 
 
-def lost(name: str) -> DevMachine:
-    return an_infra(name, ready=False, vm=_condition("VMProvisioned", "False", "InstanceGone"))
+def lost(name: str, **more: Any) -> DevMachine:
+    return an_infra(name, ready=False, vm=_condition("VMProvisioned", "False", "InstanceGone"), **more)
 
 
 def a_machine(name: str, *, deleting: bool = False, ready: bool = True, marked: bool = False, **spec: Any) -> Machine:
