@@ -5,7 +5,7 @@ any point. An instance is identified by its provider ID, the one its Node carrie
 Refusals are BackendErrors; the reason of one goes into a condition.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -94,6 +94,17 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineShape:
+    """What every instance offers to its cluster; an autoscaler reads it of a pool that has none."""
+
+    capacity: Mapping[str, str]
+    """Resource name to quantity, as in a Node's status."""
+    architecture: str
+    """In the words of Go: amd64, arm64."""
+    operating_system: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceEvent:
     """Something happened to an instance without being asked for; look at it again."""
 
@@ -138,6 +149,11 @@ class News(Protocol[T_co]):
 
 class Backend(Protocol):
     """Infrastructure that runs instances."""
+
+    @property
+    def shape(self) -> MachineShape | None:
+        """What an instance will be like before there is one; None if the backend cannot tell."""
+        ...
 
     async def ensure_running(self, spec: InstanceSpec) -> Instance:
         """Make the instance, or go on making it, and say how far it is. Returns at once; long work goes on in the background.

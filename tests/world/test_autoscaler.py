@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from capi.api.builtin import Node
 from capi.api.core.v1beta2 import Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine
+from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
 from capi.kube.errors import Conflict
 from capi.kube.types import Object
 from tests.world import manifests
@@ -78,6 +79,21 @@ async def test_a_pool_of_none_keeps_its_annotations_and_grows() -> None:
         await w.client.scale(MachinePool, "workers", "default", 1)
         await w.settle()
         assert [m.status.phase for m in (await w.machines()).values() if m.status] == ["Running"]
+
+
+async def test_an_empty_pool_says_what_its_machines_would_be_like() -> None:
+    """Scaling from zero without annotations: the same numbers that its Nodes will report."""
+    async with world() as w:
+        await w.cluster_with_pool(replicas=0)
+        status = (await w.client.get(DevMachinePool, "workers", "default")).status
+        assert status.capacity == {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+        info = status.node_info
+        assert info is not None and (info.architecture, info.operating_system) == ("amd64", "linux")
+        await w.client.scale(MachinePool, "workers", "default", 1)
+        await w.settle()
+        [node] = await w.workload().list(Node)
+        assert node.status.capacity == status.capacity
+        assert node.status.node_info is not None and node.status.node_info.architecture == info.architecture
 
 
 async def test_unset_replicas_follow_the_bounds() -> None:

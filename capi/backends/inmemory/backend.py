@@ -16,7 +16,15 @@ from typing import Protocol
 from capi.aio.clock import Clock
 from capi.backends.inmemory import nodes, timing
 from capi.backends.inmemory.feed import Feed, Feeds
-from capi.backends.port import BackendUnavailable, Instance, InstanceEvent, InstanceGone, InstanceSpec, Stage
+from capi.backends.port import (
+    BackendUnavailable,
+    Instance,
+    InstanceEvent,
+    InstanceGone,
+    InstanceSpec,
+    MachineShape,
+    Stage,
+)
 from capi.client.client import Client
 from capi.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
 from capi.runtime.plan import ClusterKey
@@ -55,6 +63,10 @@ class InMemoryBackend:
         self._lost: set[str] = set()
         self._feeds: Feeds[InstanceEvent] = Feeds()
         workloads.listen(self._served)
+
+    @property
+    def shape(self) -> MachineShape:
+        return nodes.SHAPE
 
     async def ensure_running(self, spec: InstanceSpec) -> Instance:
         """See Backend. Node registration is the only write, and only to the workload API."""

@@ -8,13 +8,15 @@ import hashlib
 import uuid
 from datetime import datetime
 
-from capi.backends.port import Address, InstanceSpec
+from capi.backends.port import Address, InstanceSpec, MachineShape
 from capi.kube import times
 from capi.kube.types import Object, ResourceType
 
 NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 CAPACITY = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 """Of every simulated machine; all of it is allocatable."""
+
+SHAPE = MachineShape(CAPACITY, architecture="amd64", operating_system="linux")
 
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -93,6 +95,6 @@ def _info(spec: InstanceSpec) -> Object:
         "containerRuntimeVersion": "containerd://2.1.0",
         "kubeletVersion": spec.version,
         "kubeProxyVersion": spec.version,
-        "operatingSystem": "linux",
-        "architecture": "amd64",
+        "operatingSystem": SHAPE.operating_system,
+        "architecture": SHAPE.architecture,
     }

@@ -86,6 +86,14 @@ class DevMachinePoolInstance(Api):
     ready: bool | None = None
 
 
+class DevMachinePoolNodeInfo(Api):
+    """What the Nodes of the pool run on; for scaling from zero."""
+
+    openapi: ClassVar[Rule] = Rule(min_properties=1)
+    architecture: str = ""
+    operating_system: str = ""
+
+
 class DevMachinePoolStatus(Api):
     """What was observed of a DevMachinePool."""
 
@@ -98,6 +106,9 @@ class DevMachinePoolStatus(Api):
     infrastructure_machine_kind: str = ""
     """Kind of the objects that stand for single instances: DevMachine."""
     instances: tuple[DevMachinePoolInstance, ...] = ()
+    capacity: dict[str, Annotated[int | str, Rule(int_or_string=True)]] = msgspec.field(default_factory=dict)
+    """Resources of each instance, for scaling from zero. Source: the autoscaler's provider for Cluster API."""
+    node_info: DevMachinePoolNodeInfo | None = None
 
 
 class DevMachinePool(Resource):

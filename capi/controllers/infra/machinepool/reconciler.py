@@ -115,7 +115,7 @@ class DevMachinePoolReconciler:
         cluster = lookups.cluster_of(obj, reader)
         if pool is not None:
             cluster = reader.get(Cluster, pool.spec.cluster_name, obj.namespace)
-        return Scope(obj, pool, cluster, ordered, machines, dangling)
+        return Scope(obj, pool, cluster, ordered, machines, dangling, self._backend.shape)
 
     async def _sweep(self, seen: Scope) -> None:
         """Instances that no object names any more; the pool's name was theirs."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from capi.api.core import annotations, labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
+from capi.backends.port import MachineShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Scope:
     """By the name of their DevMachine."""
     dangling: Sequence[Machine] = ()
     """Machines of the pool whose DevMachine is known to be gone."""
+    shape: MachineShape | None = None
+    """What the backend says of every instance."""
 
     @property
     def cluster_name(self) -> str:

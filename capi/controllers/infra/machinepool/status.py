@@ -11,8 +11,10 @@ from capi.api.infra.v1beta2 import (
     DevMachine,
     DevMachinePoolInitialization,
     DevMachinePoolInstance,
+    DevMachinePoolNodeInfo,
     DevMachinePoolStatus,
 )
+from capi.backends.port import MachineShape
 from capi.controllers.infra.gates import Gate
 from capi.controllers.infra.machinepool.scope import Scope, was_provisioned
 from capi.controllers.infra.names import NOT_SUPPORTED, UNSUPPORTED_MESSAGE, VERSION_ANNOTATION
@@ -59,7 +61,13 @@ def _status(seen: Scope, replicas_ready: Condition, provisioned: bool) -> DevMac
         replicas=len(seen.infra),
         infrastructure_machine_kind=DevMachine.resource.kind,
         instances=tuple(_instance(infra) for infra in shown),
+        capacity=dict(seen.shape.capacity) if seen.shape is not None else {},
+        node_info=_node_info(seen.shape) if seen.shape is not None else None,
     )
+
+
+def _node_info(shape: MachineShape) -> DevMachinePoolNodeInfo:
+    return DevMachinePoolNodeInfo(architecture=shape.architecture, operating_system=shape.operating_system)
 
 
 def _replicas_ready(staying: Sequence[DevMachine], desired: int, waiting: Gate | None) -> Condition:
