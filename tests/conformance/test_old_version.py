@@ -109,6 +109,22 @@ def test_a_watch_of_old_objects(api: Api) -> None:
     assert event["object"]["spec"]["minReadySeconds"] == 7
 
 
+def test_a_watch_of_selected_old_objects_sees_them_come_and_go(api: Api) -> None:
+    """Written in v1beta2; an object that is selected no longer is gone, in the state it had."""
+    start = api.get(OLD).ok().version
+    api.merge(f"{NEW}/p", {"metadata": {"labels": {"team": "a"}}, "spec": {"replicas": 3}}).ok()
+    api.merge(f"{NEW}/p", {"spec": {"replicas": 4}}).ok()
+    api.merge(f"{NEW}/p", {"metadata": {"labels": {"team": "b"}}, "spec": {"replicas": 5}}).ok()
+    api.merge(f"{NEW}/p", {"metadata": {"labels": {"team": "a"}}}).ok()
+    api.delete(f"{NEW}/p").ok()
+    _, events = api.watch(OLD, seconds=2, most=5, resourceVersion=start, labelSelector="team=a")
+    seen = [(e["type"], e["object"]["apiVersion"].rpartition("/")[2], e["object"]["spec"]["replicas"]) for e in events]
+    assert seen == [
+        ("ADDED", "v1beta1", 3), ("MODIFIED", "v1beta1", 4), ("DELETED", "v1beta1", 4), ("ADDED", "v1beta1", 5), ("DELETED", "v1beta1", 5)
+    ]  # fmt: skip
+    assert all(e["object"]["spec"]["minReadySeconds"] == 7 for e in events)
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
