@@ -441,6 +441,41 @@ def test_the_request_of_a_machine_that_is_well_again_is_deleted() -> None:
     assert marks(made)["HealthCheckSucceeded"][0] == "True"
 
 
+def another(name: str, status: str) -> MachineHealthCheck:
+    """A further check, which takes a Ready condition of this status for unhealthy."""
+    watched = UnhealthyNodeCondition(type="Ready", status=status, timeout_seconds=10)
+    made = a_check(unhealthy_node_conditions=(watched,))
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name, uid=name))
+
+
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_the_request_of_a_machine_that_another_check_finds_unhealthy_stays(name: str) -> None:
+    target = replace(with_request(a_target(ready="False")), others=[another(name, "False")])
+    made = plan(external(target), NOW)
+    assert deletes(made, "Fix") == []
+    assert marks(made) == {}
+    assert made.status is not None and made.status.current_healthy == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("a", "what the first said"), ("z", "Health check failed: condition Ready")]
+)
+def test_the_first_of_the_checks_that_find_a_machine_unhealthy_says_why(name: str, says: str) -> None:
+    said = condition("HealthCheckSucceeded", "False", message="what the first said")
+    machine = a_machine(status=msgspec.structs.replace(running(), conditions=(said,)))
+    target = replace(a_target(ready="Unknown"), machine=machine, others=[another(name, "Unknown")])
+    found = marks(plan(a_scope(target), NOW))
+    assert found["HealthCheckSucceeded"][2].startswith(says)
+    assert found["OwnerRemediated"][:2] == ("False", "WaitingForRemediation"), "each asks by its own limit"
+
+
+def test_what_another_check_thinks_of_a_pending_machine_does_not_matter_yet() -> None:
+    target = replace(a_target(ready="Unknown", held=20), others=[another("a", "False")])
+    made = plan(a_scope(target), NOW)
+    assert marks(made) == {}
+    assert made.requeue_after is not None
+
+
 def test_a_healthy_machine_without_a_request_is_marked_too() -> None:
     assert marks(plan(external(a_target()), NOW))["HealthCheckSucceeded"][0] == "True"
 
