@@ -462,7 +462,7 @@ def test_the_request_of_a_machine_that_another_check_finds_unhealthy_stays(name:
 )
 def test_the_first_of_the_checks_that_find_a_machine_unhealthy_says_why(name: str, says: str) -> None:
     said = condition("HealthCheckSucceeded", "False", message="what the first said")
-    machine = a_machine(status=msgspec.structs.replace(running(), conditions=(said,)))
+    machine = a_machine(status=running(), conditions=(said,))
     target = replace(a_target(ready="Unknown"), machine=machine, others=[another(name, "Unknown")])
     found = marks(plan(a_scope(target), NOW))
     assert found["HealthCheckSucceeded"][2].startswith(says)
