@@ -157,6 +157,28 @@ def test_what_cannot_be_converted_is_refused_by_its_own_schema(api: Api, change:
     assert field in api.merge(f"{OLD}/p", {"spec": {"template": {"spec": change}}}).ok(422, "Invalid").fields
 
 
+def test_a_typed_go_client_may_write_what_it_read(api: Api) -> None:
+    """It has no way to leave out the metadata of a template."""
+    shown = api.get(f"{OLD}/p").ok().json
+    shown["spec"]["template"]["metadata"] = {}
+    shown["spec"]["template"]["spec"]["readinessGates"] = []
+    shown["spec"]["replicas"] = 6
+    api.put(f"{OLD}/p", shown).ok()
+    found = api.get(f"{NEW}/p").ok().json["spec"]
+    assert found["replicas"] == 6
+    assert "metadata" not in found["template"] and "readinessGates" not in found["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    "ref", [{}, {"kind": "DevMachinePool", "name": "p"}, {"apiVersion": "v1", "kind": "X", "name": "p"}]
+)
+def test_an_incomplete_reference_is_refused(api: Api, ref: dict[str, str]) -> None:
+    """Stored, no controller could read the object any more, nor end its deletion."""
+    shown = api.get(f"{OLD}/p").ok().json
+    shown["spec"]["template"]["spec"]["infrastructureRef"] = ref
+    assert "spec.template.spec.infrastructureRef" in api.put(f"{OLD}/p", shown).ok(422, "Invalid").fields
+
+
 @pytest.mark.parametrize(
     "data", ["nonsense", "[]", '{"spec": 5}', '{"spec": {"template": {"spec": {"minReadySeconds": "x"}}}}']
 )

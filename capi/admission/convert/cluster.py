@@ -71,8 +71,11 @@ def up(obj: Object) -> Object:
     }
     return {
         "spec": {
-            **without(spec, "paused", "controlPlaneEndpoint", "topology", "clusterNetwork", *_REFERENCES),
+            **without(
+                spec, "paused", "controlPlaneEndpoint", "topology", "clusterNetwork", "availabilityGates", *_REFERENCES
+            ),
             **kept(
+                availabilityGates=spec.get("availabilityGates"),
                 paused=true_or_none(spec.get("paused")),
                 clusterNetwork=_network_up(spec.get("clusterNetwork")),
                 topology=_topology_up(spec.get("topology")),
@@ -91,7 +94,12 @@ def _counters(counters: Object | None) -> Object | None:
 def _network_up(network: Object | None) -> Object | None:
     if network is None:
         return None
-    return {**without(network, "apiServerPort"), **kept(apiServerPort=network.get("apiServerPort") or None)}
+    ranges = {name: network.get(name) for name in ("services", "pods")}
+    return {
+        **without(network, "apiServerPort", *ranges),
+        **kept(apiServerPort=network.get("apiServerPort") or None),
+        **{name: blocks for name, blocks in ranges.items() if blocks and blocks.get("cidrBlocks")},
+    }
 
 
 def _domains_down(domains: list[Object] | None) -> Object:

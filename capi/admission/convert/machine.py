@@ -48,7 +48,7 @@ def spec_up(spec: Object) -> Object:
     bootstrap = spec.get("bootstrap") or {}
     secret = bootstrap.get("dataSecretName")
     deletion = {new: seconds for old, new in _TIMEOUTS.items() if (seconds := duration_up(spec.get(old))) is not None}
-    emptied = [name for name in ("version", "providerID", "failureDomain") if spec.get(name) == ""]
+    emptied = [name for name in ("version", "providerID", "failureDomain", "readinessGates") if not spec.get(name)]
     return {
         **without(spec, "bootstrap", "infrastructureRef", *_TIMEOUTS, *emptied),
         "bootstrap": {
@@ -69,7 +69,12 @@ def template_up(template: Object | None, **spec: object) -> Object:
     """A Machine template in v1beta2; `spec` are members that were elsewhere in v1beta1, None for unset ones."""
     template = template or {}
     more = {name: value for name, value in spec.items() if value is not None}
-    return {**template, "spec": {**spec_up(template.get("spec") or {}), **more}}
+    metadata = {name: found for name, found in (template.get("metadata") or {}).items() if found}
+    return {
+        **without(template, "metadata"),
+        **kept(metadata=metadata),
+        "spec": {**spec_up(template.get("spec") or {}), **more},
+    }
 
 
 def down(obj: Object, namespace: str, versions: ApiVersions) -> Object:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from capi.api.core.v1beta1.shared import VERSION_NAME, Int32, Status
 from capi.api.core.v1beta2 import cluster as new
 from capi.api.core.v1beta2.machinepool import ObjectReference
-from capi.api.core.v1beta2.shared import GROUP, AvailabilityGate, Conditions, NetworkRanges
+from capi.api.core.v1beta2.shared import GROUP, AvailabilityGate, Conditions
 from capi.api.schema import AGE, Column, Crd, Rule
 from capi.kube.objects import Api, Resource
 from capi.kube.types import ResourceType
@@ -20,6 +20,14 @@ class APIEndpoint(Api):
 
     host: Annotated[str, Rule(max_length=512)]
     port: Annotated[int, Rule(format="int32", minimum=0, maximum=65535)]
+
+
+class NetworkRanges(Api):
+    """Address ranges in CIDR notation; may be empty."""
+
+    cidr_blocks: Annotated[
+        tuple[Annotated[str, Rule(min_length=1, max_length=43)], ...], Rule(required=True, max_items=100)
+    ] = ()
 
 
 class ClusterNetwork(Api):
@@ -41,9 +49,7 @@ class ClusterSpec(Api):
     control_plane_ref: Annotated[ObjectReference | None, Rule(atomic=True)] = None
     infrastructure_ref: Annotated[ObjectReference | None, Rule(atomic=True)] = None
     topology: dict[str, Any] | None = None
-    availability_gates: Annotated[
-        tuple[AvailabilityGate, ...], Rule(min_items=1, max_items=32, list_keys=("conditionType",))
-    ] = ()
+    availability_gates: Annotated[tuple[AvailabilityGate, ...], Rule(max_items=32, list_keys=("conditionType",))] = ()
 
 
 class FailureDomain(Api):

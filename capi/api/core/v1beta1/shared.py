@@ -12,8 +12,7 @@ from capi.api.core.v1beta2.shared import (
     NO_TAINTS,
     Conditions,
     MachineTaints,
-    ReadinessGates,
-    TemplateMeta,
+    ReadinessGate,
     V1Beta1Condition,
 )
 from capi.api.schema import DURATION, Cel, MemberOf, ProviderID, Rule, Text256, Version
@@ -24,6 +23,20 @@ Duration: TypeAlias = Annotated[str, Rule(pattern=DURATION)]
 """A Go duration."""
 OldConditions: TypeAlias = tuple[V1Beta1Condition, ...]
 _REF: Final = Rule(atomic=True)
+COMPLETE: Final = Cel(
+    rule="has(self.apiVersion) && self.apiVersion.contains('/') && has(self.kind) && self.kind != '' && has(self.name) && self.name != ''",
+    message="apiVersion (group/version), kind and name are required",
+    reason="FieldValueRequired",
+)
+"""Of a reference that must be there: an empty one could be stored, and then read by nobody."""
+ReadinessGates: TypeAlias = Annotated[tuple[ReadinessGate, ...], Rule(max_items=32, list_keys=("conditionType",))]
+
+
+class TemplateMeta(Api):
+    """Labels and annotations of objects made from a template. May be empty: older Go clients always send it."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class MachineBootstrap(Api):
@@ -38,7 +51,7 @@ class MachineSpec(Api, kw_only=True):
 
     cluster_name: MemberOf
     bootstrap: Annotated[MachineBootstrap, Rule(required=True)] = msgspec.field(default_factory=MachineBootstrap)
-    infrastructure_ref: Annotated[ObjectReference, _REF]
+    infrastructure_ref: Annotated[ObjectReference, Rule(atomic=True, cel=(COMPLETE,))]
     version: Version = ""
     provider_id: ProviderID = ""
     failure_domain: Text256 = ""

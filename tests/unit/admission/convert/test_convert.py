@@ -64,6 +64,17 @@ def test_a_machine_spec() -> None:
     assert "minReadySeconds" not in up(bare(down(of("Machine", MACHINE))))["spec"]
 
 
+def test_what_go_clients_always_send_of_old_objects_is_not_stored() -> None:
+    machine = {**down(of("Machine", MACHINE))["spec"], "readinessGates": []}
+    spec = {"clusterName": "c", "template": {"metadata": {}, "spec": machine}}
+    for kind in ("MachinePool", "MachineSet", "MachineDeployment"):
+        template = up(of(kind, spec, version=OLD))["spec"]["template"]
+        assert "metadata" not in template and "readinessGates" not in template["spec"]
+    network = {"services": {"cidrBlocks": []}, "pods": {"cidrBlocks": ["10.0.0.0/8"]}}
+    cluster = up(of("Cluster", {"clusterNetwork": network, "availabilityGates": []}, version=OLD))["spec"]
+    assert cluster == {"clusterNetwork": {"pods": {"cidrBlocks": ["10.0.0.0/8"]}}}
+
+
 def test_an_empty_data_secret_name_is_not_no_data_secret_name() -> None:
     spec = {**MACHINE, "bootstrap": {"dataSecretName": ""}}
     assert down(of("Machine", spec))["spec"]["bootstrap"] == {"dataSecretName": ""}
