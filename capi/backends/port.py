@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from capi.client.pki import KeyPair
+from capi.kube.conditions import Condition
 from capi.kube.errors import BackendError
 from capi.runtime.plan import ClusterKey
 
@@ -24,7 +25,9 @@ class Stage(StrEnum):
     RUNNING = "Running"
     """The machine is up, its Node has not joined."""
     JOINED = "Joined"
-    """Its Node is in the workload cluster."""
+    """Its Node is in the workload cluster, or nothing more is to be done that it joins."""
+    STOPPED = "Stopped"
+    """The machine is there and does not run; whoever looks after Machines decides what becomes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,44 @@ class Simulation:
     """Fault injection: the machine vanishes; also how a loss that was reported before is kept up after a restart."""
 
 
+class IPFamily(StrEnum):
+    """Which addresses a cluster uses, by the CIDR blocks of its Pods and Services."""
+
+    V4 = "IPv4"
+    V6 = "IPv6"
+    DUAL = "DualStack"
+
+
+@dataclass(frozen=True, slots=True)
+class HostMount:
+    """A path of the host that the instance sees."""
+
+    container_path: str
+    host_path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """What an instance that is a container is told beyond the common."""
+
+    image: str = ""
+    """The image to run; "" = the node image of the version."""
+    preload: tuple[str, ...] = ()
+    """Images of the host that the instance is given before it joins."""
+    mounts: tuple[HostMount, ...] = ()
+    bootstrap_timeout: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapData:
+    """What turns a running machine into a Node: the content of a bootstrap Secret."""
+
+    value: bytes = field(repr=False)
+    format: str = ""
+    """cloud-config or ignition; "" = cloud-config."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceSpec:
     """An instance that is wanted."""
@@ -54,7 +95,9 @@ class InstanceSpec:
     id: str
     """Provider ID, unique in the world, e.g. `in-memory:///default/prod/workers-x7k2p`."""
     name: str
-    """Host name and name of its Node."""
+    """Name of its InfraMachine, by which it is found again."""
+    host: str = ""
+    """What host name and Node are called after; "" = `name`."""
     uid: str
     """Of the InfraMachine; seeds whatever is random about the instance."""
     cluster: ClusterKey
@@ -66,7 +109,18 @@ class InstanceSpec:
     created: datetime
     running_since: datetime | None = None
     """When the machine was first reported as running; with second precision, as API objects carry it."""
+    pool_uid: str = ""
+    """Of the infra pool."""
+    control_plane: bool = False
+    ip_family: IPFamily = IPFamily.V4
+    made: bool = False
+    """It was reported as running before: if it is not there, it has vanished."""
+    bootstrapped: bool = False
+    """It is known to have become a Node: nothing is executed in it again."""
+    bootstrap: BootstrapData | None = None
+    """None: not needed, or `bootstrapped`."""
     simulation: Simulation = field(default_factory=Simulation)
+    container: Container = field(default_factory=Container)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +140,15 @@ class Instance:
     cluster: ClusterKey
     pool: str = ""
     stage: Stage
+    steps: tuple[Condition, ...] = ()
+    """What the backend has to say of its own steps, as conditions of the InfraMachine; (): `stage` says all."""
     addresses: tuple[Address, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What of its bootstrap data is not done, a sentence each."""
     waiting_for_control_plane: bool = False
     """It would join its cluster, but the workload API is not there yet."""
+    trouble: BackendError | None = None
+    """A step could not be taken, which its condition says; ask again."""
     next_change: datetime | None = None
     """When to ask again at the latest; None: a watch will tell."""
 
@@ -150,9 +210,24 @@ class News(Protocol[T_co]):
 class Backend(Protocol):
     """Infrastructure that runs instances."""
 
+    bootstraps: bool
+    """Instances execute bootstrap data: a spec without it, and not `bootstrapped`, has none to execute."""
+
     @property
     def shape(self) -> MachineShape | None:
         """What an instance will be like before there is one; None if the backend cannot tell."""
+        ...
+
+    async def measure(self) -> MachineShape | None:
+        """`shape`, asking the infrastructure if need be. Raises BackendUnavailable."""
+        ...
+
+    def identify(self, cluster: ClusterKey, host: str) -> str:
+        """The provider ID of an instance of that cluster and `InstanceSpec.host`. Pure, the same for ever."""
+        ...
+
+    def node_name(self, id_: str) -> str:
+        """Name of the Node that an instance becomes, if it may not know its provider ID and is to be told; else "". Pure."""
         ...
 
     async def ensure_running(self, spec: InstanceSpec) -> Instance:
@@ -162,16 +237,67 @@ class Backend(Protocol):
         """
         ...
 
-    async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey) -> None:
-        """Remove the instance and what it left in its cluster. Returns when nothing is left."""
+    async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey, *, uid: str = "") -> None:
+        """Remove the instance and what it left in its cluster. Returns when nothing is left.
+
+        With `uid` (of its InfraMachine), only what was made for that very object: another may have the same name.
+        """
         ...
 
-    async def list(self, cluster: ClusterKey, pool: str) -> Sequence[Instance]:
-        """The instances of a pool that this backend knows of, ordered by name."""
+    async def list(self, cluster: ClusterKey, pool: str, uid: str = "") -> Sequence[Instance]:
+        """The instances of a pool that this backend knows of, ordered by name; with `uid`, only those of that very pool."""
         ...
 
     def events(self) -> "News[InstanceEvent]":
         """Changes from now on. A slow reader misses none: equal events are merged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Balanced:
+    """A control plane instance behind a load balancer."""
+
+    name: str
+    address: str
+    weight: int = 100
+    """0: gets no new connections."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadBalancerSpec:
+    """A load balancer that is wanted."""
+
+    cluster: ClusterKey
+    uid: str
+    """Of the InfraCluster."""
+    made: bool = False
+    """Its address was reported before, so one that is there is this cluster's."""
+    image: str = ""
+    """"" = the backend's own."""
+    port: int = 6443
+    """On which clients reach the control plane."""
+    ip_family: IPFamily = IPFamily.V4
+    servers: tuple[Balanced, ...] = ()
+    template: str = ""
+    """A configuration template; "" = the backend's own."""
+
+
+class LoadBalancers(Protocol):
+    """Runs the load balancers of clusters whose control planes are instances."""
+
+    async def ensure_running(self, spec: LoadBalancerSpec) -> Address:
+        """Make, start or configure it until it does what `spec` says, and return the address that clients use.
+
+        Nothing is done when it already does. Raises BackendError.
+        """
+        ...
+
+    async def ensure_absent(self, cluster: ClusterKey, uid: str) -> None:
+        """Remove it, if it is there."""
+        ...
+
+    def changes(self) -> News[ClusterKey]:
+        """Clusters whose load balancer stopped, vanished or started without being asked for."""
         ...
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from capi.aio.clock import Clock
 from capi.backends.inmemory import nodes, timing
-from capi.backends.inmemory.feed import Feed, Feeds
+from capi.aio.feed import Feed, Feeds
 from capi.backends.port import (
     BackendUnavailable,
     Instance,
@@ -56,6 +56,8 @@ class _Machine:
 class InMemoryBackend:
     """A Backend (capi.backends.port) without infrastructure."""
 
+    bootstraps = False
+
     def __init__(self, workloads: WorkloadApis, clock: Clock) -> None:
         self._workloads = workloads
         self._clock = clock
@@ -67,6 +69,17 @@ class InMemoryBackend:
     @property
     def shape(self) -> MachineShape:
         return nodes.SHAPE
+
+    async def measure(self) -> MachineShape:
+        return nodes.SHAPE
+
+    def identify(self, cluster: ClusterKey, host: str) -> str:
+        """See Backend. Differs: upstream's `in-memory://<name>` is not unique over clusters."""
+        return f"in-memory:///{cluster.namespace}/{cluster.name}/{host}"
+
+    def node_name(self, id_: str) -> str:
+        """See Backend."""
+        return ""
 
     async def ensure_running(self, spec: InstanceSpec) -> Instance:
         """See Backend. Node registration is the only write, and only to the workload API."""
@@ -90,7 +103,7 @@ class InMemoryBackend:
             return _instance(machine, next_change=joins)
         return await self._join(machine, now)
 
-    async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey) -> None:
+    async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey, *, uid: str = "") -> None:
         """See Backend. The Node goes with its machine: nobody else would remove it when a whole cluster is deleted."""
         self._machines.pop(id_, None)
         self._lost.discard(id_)
@@ -105,7 +118,7 @@ class InMemoryBackend:
         except (ApiError, TransportError) as error:
             raise BackendUnavailable(f"removing Node {name} of cluster {cluster}: {error.message}") from error
 
-    async def list(self, cluster: ClusterKey, pool: str) -> Sequence[Instance]:
+    async def list(self, cluster: ClusterKey, pool: str, uid: str = "") -> Sequence[Instance]:
         """See Backend. O(machines)."""
         found = [m for m in self._machines.values() if m.spec.cluster == cluster and m.spec.pool == pool]
         return [_instance(m) for m in sorted(found, key=lambda m: m.spec.name)]

@@ -1,10 +1,10 @@
 """How the objects of one cluster find each other: by references and labels, never by equal names."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from capi.api.core.labels import CLUSTER_NAME, POOL_NAME
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
+from capi.controllers.infra.family import Family, InfraMachine, InfraMachinePool
 from capi.kube.names import label_value
 from capi.kube.objects import Resource
 from capi.kube.types import GroupKind, Key
@@ -23,17 +23,17 @@ def owner_name(obj: Resource, kind: type[Resource]) -> str:
     return next((ref.name for ref in obj.metadata.owner_references if GroupKind(ref.group, ref.kind) == wanted), "")
 
 
-def machine_of(infra: DevMachine, reader: Reader) -> Machine | None:
-    """The Machine that owns a DevMachine, or, before it does, the one of the same name that refers to it."""
+def machine_of(infra: InfraMachine, reader: Reader) -> Machine | None:
+    """The Machine that owns an InfraMachine, or, before it does, the one of the same name that refers to it."""
     name = owner_name(infra, Machine) or infra.name
     machine = reader.get(Machine, name, infra.namespace)
     if machine is None or machine.spec.infrastructure_ref.name != infra.name:
         return None
-    return machine if machine.spec.infrastructure_ref.group_kind == DevMachine.resource.group_kind else None
+    return machine if machine.spec.infrastructure_ref.group_kind == infra.resource.group_kind else None
 
 
-def machine_pool_of(pool: DevMachinePool, reader: Reader) -> MachinePool | None:
-    """The MachinePool that owns a DevMachinePool."""
+def machine_pool_of(pool: InfraMachinePool, reader: Reader) -> MachinePool | None:
+    """The MachinePool that owns an InfraMachinePool."""
     name = owner_name(pool, MachinePool)
     return reader.get(MachinePool, name, pool.namespace) if name else None
 
@@ -50,31 +50,49 @@ def labelled_pool(obj: Resource, reader: Reader) -> MachinePool | None:
     return next((pool for pool in pools if label_value(pool.name) == value), None)
 
 
-def pools_of_machine_pool(pool: MachinePool, _reader: Reader) -> Iterable[Key]:
-    """The DevMachinePool that a MachinePool refers to."""
-    ref = pool.spec.template.spec.infrastructure_ref
-    if ref.group_kind == DevMachinePool.resource.group_kind:
-        yield Key(pool.namespace, ref.name)
+def pools_of_machine_pool(family: Family) -> Callable[[MachinePool, Reader], Iterable[Key]]:
+    """The InfraMachinePool that a MachinePool refers to."""
+
+    def keys(pool: MachinePool, _reader: Reader) -> Iterable[Key]:
+        ref = pool.spec.template.spec.infrastructure_ref
+        if ref.group_kind == family.pool.resource.group_kind:
+            yield Key(pool.namespace, ref.name)
+
+    return keys
 
 
-def pools_of_machine(machine: Machine, reader: Reader) -> Iterable[Key]:
-    """The DevMachinePool behind a pool's Machine, which label or owner reference tells."""
-    owner = owner_name(machine, MachinePool)
-    pool = reader.get(MachinePool, owner, machine.namespace) if owner else labelled_pool(machine, reader)
-    return pools_of_machine_pool(pool, reader) if pool is not None else ()
+def pools_of_machine(family: Family) -> Callable[[Machine, Reader], Iterable[Key]]:
+    """The InfraMachinePool behind a pool's Machine, which label or owner reference tells."""
+    of_pool = pools_of_machine_pool(family)
+
+    def keys(machine: Machine, reader: Reader) -> Iterable[Key]:
+        owner = owner_name(machine, MachinePool)
+        pool = reader.get(MachinePool, owner, machine.namespace) if owner else labelled_pool(machine, reader)
+        return of_pool(pool, reader) if pool is not None else ()
+
+    return keys
 
 
-def pools_of_infra(infra: DevMachine, reader: Reader) -> Iterable[Key]:
-    """The DevMachinePool that owns a DevMachine, or should."""
-    if name := owner_name(infra, DevMachinePool):
-        yield Key(infra.namespace, name)
-    elif pool := labelled_pool(infra, reader):
-        yield from pools_of_machine_pool(pool, reader)
+def pools_of_infra(family: Family) -> Callable[[InfraMachine, Reader], Iterable[Key]]:
+    """The InfraMachinePool that owns an InfraMachine, or should."""
+    of_pool = pools_of_machine_pool(family)
+
+    def keys(infra: InfraMachine, reader: Reader) -> Iterable[Key]:
+        if name := owner_name(infra, family.pool):
+            yield Key(infra.namespace, name)
+        elif pool := labelled_pool(infra, reader):
+            yield from of_pool(pool, reader)
+
+    return keys
 
 
-def pools_of_cluster(cluster: Cluster, reader: Reader) -> Iterable[Key]:
-    """The DevMachinePools of a Cluster."""
-    return [pool.key for pool in reader.list(DevMachinePool, cluster.namespace, {CLUSTER_NAME: cluster.name})]
+def of_cluster(kind: type[Resource]) -> Callable[[Cluster, Reader], Iterable[Key]]:
+    """Objects of a kind that carry the Cluster's label."""
+
+    def keys(cluster: Cluster, reader: Reader) -> Iterable[Key]:
+        return [obj.key for obj in reader.list(kind, cluster.namespace, {CLUSTER_NAME: cluster.name})]
+
+    return keys
 
 
 def cluster_changed(old: Cluster, new: Cluster) -> bool:
@@ -90,6 +108,7 @@ def _essence(cluster: Cluster) -> tuple[object, ...]:
         cluster.deleting,
         spec.control_plane_endpoint,
         spec.control_plane_ref,
+        spec.cluster_network,
     )
 
 

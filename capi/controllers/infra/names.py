@@ -13,15 +13,9 @@ DEFAULT_VERSION = "v1.35.0"
 """Kubelet version of simulated machines when neither Machine nor MachinePool names one."""
 
 INSTANCE_GONE = "InstanceGone"
-"""Ours: reason of a DevMachine's VMProvisioned condition; final, the machine will not come back."""
+"""Ours: reason of an InfraMachine's VMProvisioned or ContainerProvisioned condition; final, the machine will not come back."""
 NOT_SUPPORTED = "NotSupported"
 """Ours: reason of a condition about something that this version does not do."""
-UNSUPPORTED_MESSAGE = "Only spec.backend.inMemory is supported in this version"
-
-
-def provider_id(namespace: str, cluster: str, name: str) -> str:
-    """Of a simulated machine: `in-memory:///<namespace>/<cluster>/<name>`.
-
-    Differs: upstream's `in-memory://<name>` is not unique over clusters.
-    """
-    return f"in-memory:///{namespace}/{cluster}/{name}"
+UNSUPPORTED_MESSAGE = "No backend of this process makes what spec.backend asks for; set spec.backend.docker or spec.backend.inMemory"
+BACKEND_UNAVAILABLE = "BackendUnavailable"
+"""Ours: reason of a condition that is Unknown while the infrastructure does not answer; retried."""

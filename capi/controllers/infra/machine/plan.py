@@ -1,21 +1,21 @@
-"""DevMachine: what a pass wants, given what was read and what the backend says. Pure.
+"""An InfraMachine: what a pass wants, given what was read and what the backend says. Pure.
 
-Upstream: docker/reconcilers/backends/inmemory/inmemorymachine_backend.go. Differs: one status write per step, jitter drawn
-once per machine, no writes to the Machine.
+Upstream: docker/reconcilers/backends/{inmemory,docker}. Differs: one status write per step, no writes to the Machine; jitter
+is drawn once per machine; the Node is waited for by a watch.
 """
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from capi.api.core import labels
 from capi.api.core.conditions import Dev
-from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine, InMemoryStep
-from capi.backends.port import Delay, Instance, InstanceSpec, Simulation, Stage
+from capi.api.infra.v1beta2 import DockerMachineBackend, InMemoryStep
+from capi.backends.port import Container, Delay, HostMount, Instance, InstanceSpec, Simulation, Stage
 from capi.controllers.infra import gates
+from capi.controllers.infra.addressing import ip_family
 from capi.controllers.infra.machine import status as machine_status
+from capi.controllers.infra.machine.nodes import node_patches
+from capi.controllers.infra.machine.scope import Scope
 from capi.controllers.infra.names import (
     DEFAULT_VERSION,
     DOMAIN_ANNOTATION,
@@ -23,48 +23,19 @@ from capi.controllers.infra.names import (
     INSTANCE_GONE,
     INSTANCE_LOST,
     VERSION_ANNOTATION,
-    provider_id,
 )
 from capi.kube import conditions, duration
 from capi.kube.errors import BackendError, TerminalError
-from capi.runtime.plan import Apply, ClusterKey, Plan, Write, target
+from capi.runtime.plan import Apply, Event, Plan, Write, target
 
 SHORT_WAIT = timedelta(seconds=2)
 """A boot that takes less is not worth a status write that only says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """All that one pass looks at."""
-
-    infra: DevMachine
-    machine: Machine | None
-    """Its owner; a pool's DevMachine exists before it."""
-    machine_pool: MachinePool | None
-    """Of a pool's DevMachine."""
-    cluster: Cluster | None
-    pool: str = ""
-    """Name of the DevMachinePool that owns it."""
-
-    @property
-    def of_pool(self) -> bool:
-        return bool(self.pool or self.infra.metadata.labels.get(labels.POOL_NAME))
-
-    @property
-    def cluster_key(self) -> ClusterKey:
-        name = (
-            self.cluster.name if self.cluster is not None else self.infra.metadata.labels.get(labels.CLUSTER_NAME, "")
-        )
-        return ClusterKey(self.infra.namespace, name)
-
-    @property
-    def id(self) -> str:
-        return self.infra.spec.provider_id or provider_id(*self.cluster_key, self.infra.name)
+BOOTSTRAP_TIMEOUT = timedelta(minutes=5)
 
 
 def gate(seen: Scope) -> gates.Gate | None:
     """What the machine waits for before it is started."""
-    return gates.infrastructure(seen.cluster) or gates.bootstrap(seen.cluster, _data_secret(seen))
+    return gates.infrastructure(seen.cluster) or gates.bootstrap(seen.cluster, seen.data_secret)
 
 
 def ownerless(seen: Scope) -> bool:
@@ -72,82 +43,130 @@ def ownerless(seen: Scope) -> bool:
     return seen.machine_pool is None if seen.of_pool and seen.machine is None else seen.machine is None
 
 
+def bootstrapped(seen: Scope) -> bool:
+    """It is known to have become a Node; nothing is executed in it again."""
+    joined = seen.machine is not None and seen.machine.status.node_ref is not None
+    return joined or conditions.is_true(seen.infra.status.conditions, Dev.BOOTSTRAP_COMPLETED)
+
+
 def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
-    """What to ask of the backend. Raises TerminalError for durations and jitters that are none."""
-    simulated = seen.infra.spec.backend.in_memory
-    running = conditions.get(seen.infra.status.conditions, Dev.VM_PROVISIONED)
+    """What to ask of the backend. Raises TerminalError for what cannot work, naming the field."""
+    known = machine_status.machine_condition(seen.infra)
+    ran = known is not None and known.status == "True"
     return InstanceSpec(
         id=seen.id,
         name=seen.infra.name,
+        host=seen.host,
         uid=seen.infra.metadata.uid,
         cluster=seen.cluster_key,
         pool=seen.pool,
+        pool_uid=seen.pool_uid,
         version=_version(seen),
+        control_plane=seen.control_plane,
+        ip_family=ip_family(seen.cluster),
         failure_domain=_failure_domain(seen),
         created=seen.infra.metadata.creation_timestamp or now,
-        running_since=running.last_transition_time if running is not None and running.status == "True" else None,
-        simulation=Simulation(
-            vm=_delay(simulated.vm if simulated else None, "vm"),
-            node=_delay(simulated.node if simulated else None, "node"),
-            lost=_lost(seen.infra),
-        ),
+        running_since=known.last_transition_time if known is not None and ran else None,
+        made=ran or machine_status.is_provisioned(seen.infra),
+        bootstrapped=bootstrapped(seen),
+        bootstrap=seen.bootstrap,
+        simulation=_simulation(seen),
+        container=_container(seen),
     )
 
 
 def waiting(seen: Scope, why: gates.Gate) -> Plan:
     """The machine was not started."""
-    return Plan(status=machine_status.not_started(seen.infra, why.reason, why.message))
+    return Plan(status=machine_status.not_started(seen.infra, why.reason, why.message, simulated=seen.simulated))
 
 
 def progress(seen: Scope, spec: InstanceSpec, instance: Instance, now: datetime) -> Plan:
     """The machine is as the backend says."""
-    later = instance.next_change - now if instance.next_change is not None else None
+    later = max(timedelta(), instance.next_change - now) if instance.next_change is not None else None
     booting = instance.stage == Stage.STARTING
-    if booting and later is not None and later < SHORT_WAIT and not seen.infra.status.conditions:
+    if booting and later is not None and later <= SHORT_WAIT and not seen.infra.status.conditions:
         return Plan(requeue_after=later)
     if instance.waiting_for_control_plane and conditions.is_true(seen.infra.status.conditions, Dev.NODE_PROVISIONED):
         return Plan()  # after a restart of this process its API server comes a moment later: the Node is in its data
     status = machine_status.started(seen.infra, instance, spec.failure_domain)
-    return Plan(writes=() if booting else _provider_id(seen), status=status, requeue_after=later)
+    writes: list[Write] = [] if booting else list(_provider_id(seen))
+    if seen.node is not None and instance.stage is not Stage.STOPPED:
+        writes += node_patches(seen.node, seen.cluster_key, seen.id, status.addresses)
+    return Plan(
+        writes=writes,
+        status=status,
+        events=tuple(_events(seen, instance)),
+        requeue_after=later,
+        error=instance.trouble,
+    )
 
 
 def failed(seen: Scope, error: BackendError) -> Plan:
     """The backend refused. A machine that is gone stays so; everything else is tried again."""
     final = error.reason == INSTANCE_GONE
-    return Plan(status=machine_status.refused(seen.infra, error.reason, error.message), error=None if final else error)
+    status = machine_status.refused(seen.infra, error.reason, error.message, simulated=seen.simulated)
+    return Plan(status=status, error=None if final else error)
 
 
 def invalid(seen: Scope, error: TerminalError) -> Plan:
     """The spec cannot work; a change of it wakes the key."""
-    return Plan(status=machine_status.not_started(seen.infra, "InternalError", error.message))
+    status = machine_status.not_started(seen.infra, "InternalError", error.message, simulated=seen.simulated)
+    return Plan(status=status)
 
 
-def _lost(infra: DevMachine) -> bool:
+def _events(seen: Scope, instance: Instance) -> Iterator[Event]:
+    """What nobody should have to look for."""
+    done = conditions.is_true(instance.steps, Dev.BOOTSTRAP_COMPLETED)
+    if done and not conditions.is_true(seen.infra.status.conditions, Dev.BOOTSTRAP_COMPLETED):
+        for warning in instance.warnings:
+            yield Event("BootstrapDataNotSupported", warning, "Warning")
+    if instance.stage is Stage.STOPPED and (said := next(iter(instance.steps), None)) is not None:
+        yield Event("InstanceStopped", said.message, "Warning")
+
+
+def _simulation(seen: Scope) -> Simulation:
+    simulated = seen.infra.spec.backend.in_memory
+    return Simulation(
+        vm=_delay(simulated.vm if simulated else None, "vm"),
+        node=_delay(simulated.node if simulated else None, "node"),
+        lost=_lost(seen),
+    )
+
+
+def _lost(seen: Scope) -> bool:
     """Asked for by annotation, or reported before: a lost machine does not come back with a restart of this process."""
-    vm = conditions.get(infra.status.conditions, Dev.VM_PROVISIONED)
-    reported = vm is not None and vm.reason == INSTANCE_GONE
-    return reported or infra.metadata.annotations.get(FAILURE_ANNOTATION) == INSTANCE_LOST
+    asked = seen.infra.metadata.annotations.get(FAILURE_ANNOTATION) == INSTANCE_LOST
+    return machine_status.is_lost(seen.infra) or asked
+
+
+def _container(seen: Scope) -> Container:
+    asked = seen.infra.spec.backend.docker or DockerMachineBackend()
+    try:
+        timeout = duration.parse(asked.bootstrap_timeout) if asked.bootstrap_timeout else BOOTSTRAP_TIMEOUT
+    except ValueError as error:
+        raise TerminalError(f"bootstrapTimeout: {error}") from error
+    mounts = (HostMount(m.container_path, m.host_path, bool(m.read_only)) for m in asked.extra_mounts)
+    return Container(
+        image=asked.custom_image,
+        preload=asked.pre_load_images,
+        mounts=tuple(mounts),
+        bootstrap_timeout=timeout if timeout > timedelta() else BOOTSTRAP_TIMEOUT,
+    )
 
 
 def _provider_id(seen: Scope) -> Sequence[Write]:
-    """A pool's DevMachine has its ID from the start; one on its own gets it when its machine runs."""
+    """A pool's InfraMachine has its ID from the start; one on its own gets it when its machine runs."""
     if seen.infra.spec.provider_id == seen.id:
         return ()
     return (Apply(target(seen.infra), {"spec": {"providerID": seen.id}}, must_exist=True),)
 
 
-def _data_secret(seen: Scope) -> str | None:
-    """The pool's for a pool's machine: its Machine has none of its own."""
-    if seen.of_pool and seen.machine_pool is not None:
-        return seen.machine_pool.spec.template.spec.bootstrap.data_secret_name
-    return seen.machine.spec.bootstrap.data_secret_name if seen.machine is not None else None
-
-
 def _version(seen: Scope) -> str:
+    """Simulated machines do without; a container's image follows from it."""
     recorded = seen.infra.metadata.annotations.get(VERSION_ANNOTATION, "")
     of_machine = seen.machine.spec.version if seen.machine is not None else ""
     of_pool = seen.machine_pool.spec.template.spec.version if seen.machine_pool is not None else ""
-    return recorded or of_machine or of_pool or DEFAULT_VERSION
+    return recorded or of_machine or of_pool or (DEFAULT_VERSION if seen.simulated else "")
 
 
 def _failure_domain(seen: Scope) -> str:

@@ -1,26 +1,27 @@
-"""DevMachine: one instance, here a simulated one.
+"""InfraMachines (DevMachine, DockerMachine): one instance, simulated or a container.
 
-Upstream: docker/reconcilers/devmachine_reconciler.go. Differs: a pool's DevMachine is started before its Machine exists;
-the DevMachine alone says which instance it means (spec.providerID), so it can be deleted when all else is gone; a Node that
+Upstream: docker/reconcilers/devmachine_reconciler.go. Differs: a pool's InfraMachine is started before its Machine exists; the
+InfraMachine alone says which instance it means (spec.providerID), so it can be deleted when all else is gone; a Node that
 somebody deletes comes back at once, not with the next resync.
 """
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import ClassVar
 
-from capi.api.builtin import Node
-from capi.api.core import finalizers, labels
-from capi.api.core.conditions import Dev
+from capi.api.builtin import Node, Secret
+from capi.api.core import finalizers
+from capi.api.core.conditions import Reason
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
-from capi.backends.port import Backend, InstanceEvent
+from capi.backends.port import Backend, BootstrapData, InstanceEvent
 from capi.controllers import pause
-from capi.controllers.infra import lookups
+from capi.controllers.infra import backends, gates, lookups
+from capi.controllers.infra.backends import Backends
+from capi.controllers.infra.family import DEV, DOCKER, Family, InfraMachine
 from capi.controllers.infra.machine import plan as machine_plan
 from capi.controllers.infra.machine import status as machine_status
-from capi.controllers.infra.machine.plan import Scope
-from capi.kube import conditions
+from capi.controllers.infra.machine.scope import Scope
 from capi.kube.errors import BackendError, TerminalError
 from capi.kube.types import Key
 from capi.runtime.plan import ClusterKey, Plan
@@ -31,118 +32,186 @@ CONTROL_PLANE_MESSAGE = (
     "Simulated control plane machines are not supported in this version; refer to a DevControlPlane in"
     " Cluster spec.controlPlaneRef"
 )
-
-
-def _of_machine(machine: Machine, _reader: Reader) -> Iterable[Key]:
-    ref = machine.spec.infrastructure_ref
-    if ref.group_kind == DevMachine.resource.group_kind:
-        yield Key(machine.namespace, ref.name)
-
-
-def _of_cluster(cluster: Cluster, reader: Reader) -> Iterable[Key]:
-    return _of_cluster_key(ClusterKey(*cluster.key), reader)
-
-
-def _of_cluster_key(cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
-    return [m.key for m in reader.list(DevMachine, cluster.namespace, {labels.CLUSTER_NAME: cluster.name})]
+SECRET_RETRY = timedelta(seconds=5)
+"""A bootstrap Secret that is named and missing is no kind of thing that is watched."""
 
 
 def _of_event(event: InstanceEvent, _reader: Reader) -> Iterable[Key]:
     yield Key(event.cluster.namespace, event.name)
 
 
-def _of_lost_node(node: Node, cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
-    """The machine whose Node was deleted behind its back, and which joins again; Nodes that are there wake nobody."""
-    connection = reader.workload(cluster)
-    if connection is None or connection.get(Node, node.name) is not None:
-        return
-    infra = reader.get(DevMachine, node.name, cluster.namespace)
-    if infra is not None and infra.spec.provider_id == node.spec.provider_id:
-        yield infra.key
-
-
-def _node_update(_old: Node, _new: Node) -> bool:
+def _never(_old: Node, _new: Node) -> bool:
+    """Nodes wake nobody while they are there."""
     return False
 
 
-def _spec_changed(old: Machine, new: Machine) -> bool:
-    return old.metadata.generation != new.metadata.generation
+def _machine_changed(old: Machine, new: Machine) -> bool:
+    return (old.metadata.generation, old.status.node_ref is None) != (
+        new.metadata.generation,
+        new.status.node_ref is None,
+    )
 
 
-class DevMachineReconciler:
-    """See the module's text."""
+def _provider_ids(infra: InfraMachine) -> Iterable[str]:
+    return (infra.spec.provider_id,) if infra.spec.provider_id else ()
 
-    kind = DevMachine
-    manager: ClassVar[str] = "capi-devmachine"
+
+class InfraMachineReconciler:
+    """See the module's text. Of one family: a subclass says which."""
+
+    family: ClassVar[Family]
+    manager: ClassVar[str]
     finalizer: ClassVar[str | None] = finalizers.DEV_MACHINE
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._made: dict[Key, tuple[str, ClusterKey]] = {}
-        """Instances asked for, by their DevMachines: what is left if one goes without its finalizer."""
+    def __init__(self, available: Backends) -> None:
+        family = self.family
+        self.kind: type[InfraMachine] = family.machine
+        self._backends = available
+        self._made: dict[Key, tuple[Backend, str, ClusterKey]] = {}
+        """Instances asked for, by their InfraMachines: what is left if one goes without its finalizer."""
+        of_cluster = lookups.of_cluster(family.machine)
         self.watches: Sequence[AnyWatch] = (
-            Watch(Machine, keys=_of_machine, changed=_spec_changed),
+            Watch(family.machine, indexes={"providerID": _provider_ids}),
+            Watch(family.pool),
+            Watch(Machine, keys=self._of_machine, changed=_machine_changed),
             Watch(MachinePool),
-            Watch(Cluster, keys=_of_cluster, changed=lookups.cluster_changed),
-            Connections(keys=_of_cluster_key),
-            Workload(Node, keys=_of_lost_node, changed=_node_update),
-            Feed(backend.events, _of_event),
+            Watch(Cluster, keys=of_cluster, changed=lookups.cluster_changed),
+            Connections(keys=_by_key(of_cluster)),
+            Workload(Node, keys=self._of_node, changed=_never),
+            *(Feed(backend.events, _of_event) for backend in available.values()),
         )
 
-    def paused(self, obj: DevMachine, reader: Reader) -> Sequence[str]:
+    def paused(self, obj: InfraMachine, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, lookups.cluster_of(obj, reader))
 
-    async def reconcile(self, obj: DevMachine, reader: Reader, now: datetime) -> Plan:
-        if obj.spec.backend.in_memory is None:
+    async def reconcile(self, obj: InfraMachine, reader: Reader, now: datetime) -> Plan:
+        backend = self._backends.get(backends.name_of(obj.spec.backend))
+        if backend is None:
             return Plan(finalized=True) if obj.deleting else Plan(status=machine_status.unsupported(obj))
-        seen = self.observe(obj, reader)
+        seen = self.observe(obj, reader, backend)
         if obj.deleting:
-            return await self._delete(seen)
+            return await self._delete(seen, backend)
         if machine_plan.ownerless(seen):
             return Plan()
-        if labels.CONTROL_PLANE in obj.metadata.labels:
+        if seen.simulated and seen.control_plane:
             return Plan(status=machine_status.unsupported(obj, CONTROL_PLANE_MESSAGE))
         gate = machine_plan.gate(seen)
-        if gate is not None and not _running(obj):
+        known = machine_status.machine_condition(obj)
+        if gate is not None and (known is None or known.status == "False") and not machine_status.is_provisioned(obj):
             return machine_plan.waiting(seen, gate)
-        return await self._run(seen, now)
+        return await self._run(seen, backend, reader, now)
 
-    def observe(self, obj: DevMachine, reader: Reader) -> Scope:
+    def observe(self, obj: InfraMachine, reader: Reader, backend: Backend) -> Scope:
         """Everything from caches."""
         machine = lookups.machine_of(obj, reader)
-        pool = lookups.labelled_pool(obj, reader)
         cluster = lookups.cluster_of(obj, reader)
         if cluster is None and machine is not None:
             cluster = reader.get(Cluster, machine.spec.cluster_name, obj.namespace)
-        return Scope(obj, machine, pool, cluster, lookups.owner_name(obj, DevMachinePool))
+        pool = next((ref for ref in obj.metadata.owner_references if ref.kind in _POOLS), None)
+        seen = Scope(
+            infra=obj,
+            machine=machine,
+            machine_pool=lookups.labelled_pool(obj, reader),
+            cluster=cluster,
+            pool=pool.name if pool is not None else "",
+            pool_uid=pool.uid if pool is not None else "",
+            simulated=backends.name_of(obj.spec.backend) == backends.IN_MEMORY,
+        )
+        id_ = obj.spec.provider_id or backend.identify(seen.cluster_key, seen.host)
+        return dataclasses.replace(seen, id=id_, node=self._node(seen, id_, backend, reader))
 
-    async def _run(self, seen: Scope, now: datetime) -> Plan:
+    def _node(self, seen: Scope, id_: str, backend: Backend, reader: Reader) -> Node | None:
+        """The Node that the instance became; a simulated one sees to its own."""
+        connection = reader.workload(seen.cluster_key)
+        name = backend.node_name(id_)
+        return connection.get(Node, name) if connection is not None and name else None
+
+    async def _run(self, seen: Scope, backend: Backend, reader: Reader, now: datetime) -> Plan:
         try:
+            if backend.bootstraps and not machine_plan.bootstrapped(seen) and seen.data_secret:
+                secret = await reader.live(Secret, seen.data_secret, seen.infra.namespace)
+                if secret is None:
+                    return self._no_secret(seen, seen.data_secret)
+                seen = dataclasses.replace(seen, bootstrap=_data(secret))
             spec = machine_plan.instance_spec(seen, now)
+            self._made[seen.infra.key] = (backend, spec.id, spec.cluster)
+            instance = await backend.ensure_running(spec)
         except TerminalError as error:
             return machine_plan.invalid(seen, error)
-        try:
-            instance = await self._backend.ensure_running(spec)
         except BackendError as error:
             return machine_plan.failed(seen, error)
-        self._made[seen.infra.key] = (spec.id, spec.cluster)
         return machine_plan.progress(seen, spec, instance, now)
 
-    async def _delete(self, seen: Scope) -> Plan:
+    def _no_secret(self, seen: Scope, name: str) -> Plan:
+        text = f"Waiting for Secret {name} with the bootstrap data"
+        waiting = machine_plan.waiting(seen, gates.Gate(Reason.WAITING_FOR_BOOTSTRAP_DATA, text))
+        known = machine_status.machine_condition(seen.infra)
+        status = waiting.status if known is None or known.status == "False" else None
+        return dataclasses.replace(waiting, status=status, requeue_after=SECRET_RETRY)
+
+    async def _delete(self, seen: Scope, backend: Backend) -> Plan:
+        infra = seen.infra
+        uid = "" if machine_status.is_provisioned(infra) else infra.metadata.uid
         try:
-            await self._backend.ensure_absent(seen.id, seen.infra.name, seen.cluster_key)
+            await backend.ensure_absent(seen.id, infra.name, seen.cluster_key, uid=uid)
         except BackendError as error:
             return machine_plan.failed(seen, error)
-        self._made.pop(seen.infra.key, None)
+        self._made.pop(infra.key, None)
         return Plan(finalized=True)
 
     async def gone(self, key: Key) -> None:
         """Its finalizer was taken off by force: the instance goes all the same."""
         made = self._made.get(key)
         if made is not None:
-            await self._backend.ensure_absent(made[0], key.name, made[1])
+            backend, id_, cluster = made
+            await backend.ensure_absent(id_, key.name, cluster)
             self._made.pop(key, None)
 
+    def _of_machine(self, machine: Machine, _reader: Reader) -> Iterable[Key]:
+        ref = machine.spec.infrastructure_ref
+        if ref.group_kind == self.kind.resource.group_kind:
+            yield Key(machine.namespace, ref.name)
 
-def _running(infra: DevMachine) -> bool:
-    return conditions.is_true(infra.status.conditions, Dev.VM_PROVISIONED)
+    def _of_node(self, node: Node, cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
+        """The machine whose Node was deleted behind its back, and which joins again; or whose Node has come and does not know
+        its provider ID."""
+        connection = reader.workload(cluster)
+        if connection is None or (node.spec.provider_id and connection.get(Node, node.name) is not None):
+            return
+        named = (backend.identify(cluster, node.name) for backend in self._backends.values())
+        ids = {node.spec.provider_id} if node.spec.provider_id else set(named)
+        for id_ in ids:
+            yield from (infra.key for infra in reader.index(self.kind, "providerID", id_))
+
+
+_POOLS = ("DevMachinePool", "DockerMachinePool")
+
+
+def _by_key(keys: Callable[[Cluster, Reader], Iterable[Key]]) -> Callable[[ClusterKey, Reader], Iterable[Key]]:
+    def of_key(cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
+        found = reader.get(Cluster, cluster.name, cluster.namespace)
+        return keys(found, reader) if found is not None else ()
+
+    return of_key
+
+
+def _data(secret: Secret) -> BootstrapData:
+    value = secret.data.get("value")
+    if value is None:
+        text = f"Secret {secret.name} has no key value, which is to hold the bootstrap data"
+        raise BackendError(text, reason="InvalidBootstrapData")
+    return BootstrapData(value, secret.data.get("format", b"").decode(errors="replace"))
+
+
+class DevMachineReconciler(InfraMachineReconciler):
+    """Of DevMachines."""
+
+    family = DEV
+    manager = "capi-devmachine"
+
+
+class DockerMachineReconciler(InfraMachineReconciler):
+    """Of DockerMachines."""
+
+    family = DOCKER
+    manager = "capi-dockermachine"

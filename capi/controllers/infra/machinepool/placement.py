@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from capi.api.core.v1beta2 import MachinePool
-from capi.api.infra.v1beta2 import DevMachine
+from capi.controllers.infra.family import InfraMachine
 from capi.controllers.infra.names import DOMAIN_ANNOTATION
 
 
-def domain_of(infra: DevMachine) -> str:
+def domain_of(infra: InfraMachine) -> str:
     """Where an instance is, or will be; "" if nobody said."""
     return infra.status.failure_domain or infra.metadata.annotations.get(DOMAIN_ANNOTATION, "")
 
 
-def placed(infra: Sequence[DevMachine], pool: MachinePool, names: Sequence[str]) -> list[tuple[str, str]]:
+def placed(infra: Sequence[InfraMachine], pool: MachinePool, names: Sequence[str]) -> list[tuple[str, str]]:
     """The names, each with its domain ("" if the pool names none). Instances that are leaving do not count.
 
     Of equally empty domains the first by name is taken, so a pass over the same state places in the same way.

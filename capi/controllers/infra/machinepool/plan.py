@@ -1,7 +1,7 @@
-"""DevMachinePool: which instances there are, decided from what was read. Pure.
+"""An InfraMachinePool: which instances there are, decided from what was read. Pure.
 
-The pool's own objects are DevMachines, written before their instances exist, so a crash leaves nothing behind that no
-object names. Instances are removed by deleting their *Machine*, so that core drains them; a DevMachine is deleted directly
+The pool's own objects are InfraMachines, written before their instances exist, so a crash leaves nothing behind that no
+object names. Instances are removed by deleting their *Machine*, so that core drains them; a InfraMachine is deleted directly
 only if it has no Machine and none is coming.
 
 Upstream: docker/reconcilers/backends/docker/dockermachinepool_backend.go.
@@ -13,29 +13,29 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from capi.api.core import annotations
-from capi.api.core.conditions import READY, Dev
+from capi.api.core.conditions import READY
 from capi.api.core.v1beta2 import MachinePool
-from capi.api.infra.v1beta2 import DevMachine
 from capi.controllers.infra import gates
+from capi.controllers.infra.family import InfraMachine
+from capi.controllers.infra.machine.status import is_lost
 from capi.controllers.infra.machinepool import status as pool_status
 from capi.controllers.infra.machinepool.placement import placed
 from capi.controllers.infra.machinepool.scaling import Decision, Member, decide
 from capi.controllers.infra.machinepool.scope import Scope, externally_managed, wanted_replicas, was_provisioned
 from capi.controllers.infra.machinepool.strategy import strategy_of
 from capi.controllers.infra.machinepool.template import desired_machine, drifted, made_from, new_names, template_hash
-from capi.controllers.infra.names import INSTANCE_GONE
 from capi.kube import conditions
 from capi.runtime.plan import Apply, Delete, Event, Plan, Write, target
 
 ORPHAN_GRACE = timedelta(minutes=1)
-"""How long core gets to make a Machine for a DevMachine before the pool removes one that it does not want by itself."""
+"""How long core gets to make a Machine for a InfraMachine before the pool removes one that it does not want by itself."""
 
 
 def plan(seen: Scope, now: datetime) -> Plan:
     """One pass."""
     if seen.pool.deleting:
         return _plan_deletion(seen)
-    if seen.pool.spec.backend is None or seen.pool.spec.backend.in_memory is None:
+    if not seen.supported:
         return Plan(status=pool_status.unsupported())
     if seen.machine_pool is None:
         return Plan()  # core makes the MachinePool its owner, which wakes this key
@@ -43,7 +43,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
     waiting = gates.infrastructure(seen.cluster) or gates.bootstrap(
         seen.cluster, pool.spec.template.spec.bootstrap.data_secret_name
     )
-    current = template_hash(pool)
+    current = template_hash(pool, seen.pool)
     members = [_member(seen, pool, infra, current) for infra in seen.infra]
     desired = _desired(seen, pool, members)
     idle = waiting or pool.deleting
@@ -63,21 +63,15 @@ def plan(seen: Scope, now: datetime) -> Plan:
     )
 
 
-def is_lost(infra: DevMachine) -> bool:
-    """The infrastructure said that the instance will not come back."""
-    found = conditions.get(infra.status.conditions, Dev.VM_PROVISIONED)
-    return found is not None and found.reason == INSTANCE_GONE
-
-
 def _new_machines(seen: Scope, pool: MachinePool, members: Sequence[Member], count: int) -> Iterator[Write]:
-    """New DevMachines, spread over the failure domains; lost and leaving instances are nowhere any more."""
+    """New InfraMachines, spread over the failure domains; lost and leaving instances are nowhere any more."""
     gone = {m.name for m in members if m.lost or m.deleting}
     staying = [infra for infra in seen.infra if infra.name not in gone]
     for name, domain in placed(staying, pool, new_names(seen, count, pool)):
         yield desired_machine(seen, pool, name, domain=domain)
 
 
-def _member(seen: Scope, pool: MachinePool, infra: DevMachine, current: str) -> Member:
+def _member(seen: Scope, pool: MachinePool, infra: InfraMachine, current: str) -> Member:
     machine = seen.machines.get(infra.name)
     return Member(
         name=infra.name,
@@ -106,7 +100,7 @@ def _observed_replicas(seen: Scope, pool: MachinePool, observed: int) -> Iterato
 
 
 def _own_spec(seen: Scope) -> Iterator[Write]:
-    """The contract's spec.providerIDList, sorted; an ID stays until its DevMachine is gone, or core would delete the Node."""
+    """The contract's spec.providerIDList, sorted; an ID stays until its InfraMachine is gone, or core would delete the Node."""
     ids = tuple(sorted(infra.spec.provider_id for infra in seen.infra if infra.spec.provider_id))
     own = seen.pool.spec.provider_id or f"dev:////{seen.cluster_name}-dmp-{seen.pool.name}"
     if (ids, own) != (seen.pool.spec.provider_id_list, seen.pool.spec.provider_id):
@@ -134,7 +128,7 @@ def _removals(seen: Scope, names: Sequence[str], now: datetime) -> tuple[list[Wr
 
 
 def _plan_deletion(seen: Scope) -> Plan:
-    """Machines first, DevMachines without one directly; nothing is made. Ends when no DevMachine is left."""
+    """Machines first, InfraMachines without one directly; nothing is made. Ends when no InfraMachine is left."""
     writes: list[Write] = []
     for infra in seen.infra:
         machine = seen.machines.get(infra.name)

@@ -1,4 +1,4 @@
-"""DevMachinePool: the instances behind a MachinePool, as DevMachines.
+"""InfraMachinePools (DevMachinePool, DockerMachinePool): the instances behind a MachinePool, as InfraMachines.
 
 Upstream: docker/reconcilers/devmachinepool_reconciler.go. Differs: Machines are watched too, so a delete-machine mark or a
 deletion is seen at once.
@@ -10,12 +10,14 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from capi.api.core import annotations, finalizers
-from capi.api.core.conditions import READY, Dev
+from capi.api.core.conditions import READY
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine, DevMachinePool, DevMachinePoolStatus
-from capi.backends.port import Backend
+from capi.api.infra.v1beta2 import DevMachinePoolStatus
 from capi.controllers import pause
-from capi.controllers.infra import lookups
+from capi.controllers.infra import backends, lookups
+from capi.controllers.infra.backends import Backends
+from capi.controllers.infra.family import DEV, DOCKER, Family, InfraMachine, InfraMachinePool
+from capi.controllers.infra.machine.status import machine_condition
 from capi.controllers.infra.machinepool.plan import plan
 from capi.controllers.infra.machinepool.scope import Scope
 from capi.controllers.infra.machinepool.template import pool_labels
@@ -39,15 +41,15 @@ def _controller(machine: Machine) -> Iterable[str]:
     return (ref.uid,) if ref is not None else ()
 
 
-def _infra_changed(old: DevMachine, new: DevMachine) -> bool:
+def _infra_changed(old: InfraMachine, new: InfraMachine) -> bool:
     return _infra_essence(old) != _infra_essence(new)
 
 
-def _infra_essence(infra: DevMachine) -> tuple[object, ...]:
+def _infra_essence(infra: InfraMachine) -> tuple[object, ...]:
     metadata, status = infra.metadata, infra.status
-    vm = conditions.get(status.conditions, Dev.VM_PROVISIONED)
+    itself = machine_condition(infra)
     return (
-        metadata.deletion_timestamp, metadata.labels, metadata.owner_references, metadata.finalizers, infra.spec, vm,
+        metadata.deletion_timestamp, metadata.labels, metadata.owner_references, metadata.finalizers, infra.spec, itself,
         status.initialization, status.addresses, conditions.is_true(status.conditions, READY),
     )  # fmt: skip
 
@@ -67,67 +69,77 @@ def _pool_changed(old: MachinePool, new: MachinePool) -> bool:
     )  # fmt: skip
 
 
-class DevMachinePoolReconciler:
-    """See the module's text."""
+class InfraMachinePoolReconciler:
+    """See the module's text. Of one family: a subclass says which."""
 
-    kind = DevMachinePool
-    manager: ClassVar[str] = "capi-devmachinepool"
+    family: ClassVar[Family]
+    manager: ClassVar[str]
     finalizer: ClassVar[str | None] = finalizers.DEV_MACHINE_POOL
-    watches: Sequence[AnyWatch] = (
-        Watch(DevMachine, keys=lookups.pools_of_infra, changed=_infra_changed, indexes={"owner": _owners}),
-        Watch(Machine, keys=lookups.pools_of_machine, changed=_machine_changed, indexes={"controller": _controller}),
-        Watch(MachinePool, keys=lookups.pools_of_machine_pool, changed=_pool_changed),
-        Watch(Cluster, keys=lookups.pools_of_cluster, changed=lookups.cluster_changed),
-    )
-
     spacing: ClassVar[timedelta] = timedelta(milliseconds=50)
     """A pass sees the whole pool, so the events of many instances are taken together."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, available: Backends) -> None:
+        family = self.family
+        self.kind: type[InfraMachinePool] = family.pool
+        self._backends = available
+        of_machine_pool, of_machine = lookups.pools_of_machine_pool(family), lookups.pools_of_machine(family)
+        of_infra, of_cluster = lookups.pools_of_infra(family), lookups.of_cluster(family.pool)
+        self.watches: Sequence[AnyWatch] = (
+            Watch(family.machine, keys=of_infra, changed=_infra_changed, indexes={"owner": _owners}),
+            Watch(Machine, keys=of_machine, changed=_machine_changed, indexes={"controller": _controller}),
+            Watch(MachinePool, keys=of_machine_pool, changed=_pool_changed),
+            Watch(Cluster, keys=of_cluster, changed=lookups.cluster_changed),
+        )
         self._wrote: dict[Key, datetime] = {}
 
-    def paused(self, obj: DevMachinePool, reader: Reader) -> Sequence[str]:
+    def paused(self, obj: InfraMachinePool, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, lookups.cluster_of(obj, reader))
 
-    async def reconcile(self, obj: DevMachinePool, reader: Reader, now: datetime) -> Plan:
+    async def reconcile(self, obj: InfraMachinePool, reader: Reader, now: datetime) -> Plan:
         seen = await self.observe(obj, reader)
         if obj.deleting and not seen.infra:
             await self._sweep(seen)
         return self._calmed(obj, plan(seen, now), now)
 
-    async def observe(self, obj: DevMachinePool, reader: Reader) -> Scope:
-        """Read everything from caches; a Machine that seems to have lost its DevMachine is made sure of by a live read."""
+    async def observe(self, obj: InfraMachinePool, reader: Reader) -> Scope:
+        """Read everything from caches; a Machine that seems to have lost its InfraMachine is made sure of by a live read."""
         pool = lookups.machine_pool_of(obj, reader)
-        infra: dict[str, DevMachine] = {m.name: m for m in reader.index(DevMachine, "owner", obj.metadata.uid)}
+        kind = self.family.machine
+        infra: dict[str, InfraMachine] = {m.name: m for m in reader.index(kind, "owner", obj.metadata.uid)}
         machines: Mapping[str, Machine] = {}
         dangling: list[Machine] = []
         if pool is not None:
             labels = pool_labels(pool)
-            infra |= {m.name: m for m in reader.list(DevMachine, obj.namespace, labels)}
+            infra |= {m.name: m for m in reader.list(kind, obj.namespace, labels)}
             controlled = reader.index(Machine, "controller", pool.metadata.uid)  # labels may be missing for a while
-            machines = _by_infra([*reader.list(Machine, obj.namespace, labels), *controlled])
+            machines = _by_infra(kind, [*reader.list(Machine, obj.namespace, labels), *controlled])
             for name, machine in machines.items():
                 gone = name not in infra and not machine.deleting
-                if gone and await reader.live(DevMachine, name, obj.namespace) is None:
+                if gone and await reader.live(kind, name, obj.namespace) is None:
                     dangling.append(machine)
         ordered = [infra[name] for name in sorted(infra)]
         cluster = lookups.cluster_of(obj, reader)
         if pool is not None:
             cluster = reader.get(Cluster, pool.spec.cluster_name, obj.namespace)
-        return Scope(obj, pool, cluster, ordered, machines, dangling, self._backend.shape)
+        backend = self._backends.get(backends.name_of(obj.spec.backend))
+        seen = Scope(obj, self.family, pool, cluster, ordered, machines, dangling, supported=backend is not None)
+        if backend is None:
+            return seen
+        return dataclasses.replace(seen, identify=backend.identify, shape=backend.shape)
 
     async def _sweep(self, seen: Scope) -> None:
         """Instances that no object names any more; the pool's name was theirs."""
         cluster = ClusterKey(seen.pool.namespace, seen.cluster_name)
-        for instance in await self._backend.list(cluster, seen.pool.name):
-            await self._backend.ensure_absent(instance.id, instance.name, cluster)
+        backend = self._backends.get(backends.name_of(seen.pool.spec.backend))
+        if backend is not None:
+            for instance in await backend.list(cluster, seen.pool.name, seen.pool.metadata.uid):
+                await backend.ensure_absent(instance.id, instance.name, cluster)
         self._wrote.pop(seen.pool.key, None)
 
     async def gone(self, key: Key) -> None:
         self._wrote.pop(key, None)
 
-    def _calmed(self, obj: DevMachinePool, wanted: Plan, now: datetime) -> Plan:
+    def _calmed(self, obj: InfraMachinePool, wanted: Plan, now: datetime) -> Plan:
         """The plan, with a status that is mere progress put off a little."""
         if wanted.status is None or wanted.finalized:
             return wanted
@@ -150,6 +162,20 @@ def _is_progress(old: DevMachinePoolStatus, new: DevMachinePoolStatus) -> bool:
     )
 
 
-def _by_infra(machines: Sequence[Machine]) -> Mapping[str, Machine]:
-    kind = DevMachine.resource.group_kind
-    return {m.spec.infrastructure_ref.name: m for m in machines if m.spec.infrastructure_ref.group_kind == kind}
+def _by_infra(kind: type[InfraMachine], machines: Sequence[Machine]) -> Mapping[str, Machine]:
+    wanted = kind.resource.group_kind
+    return {m.spec.infrastructure_ref.name: m for m in machines if m.spec.infrastructure_ref.group_kind == wanted}
+
+
+class DevMachinePoolReconciler(InfraMachinePoolReconciler):
+    """Of DevMachinePools."""
+
+    family = DEV
+    manager = "capi-devmachinepool"
+
+
+class DockerMachinePoolReconciler(InfraMachinePoolReconciler):
+    """Of DockerMachinePools."""
+
+    family = DOCKER
+    manager = "capi-dockermachinepool"

@@ -1,27 +1,33 @@
-"""What one pass over a DevMachinePool looks at. Pure."""
+"""What one pass over an InfraMachinePool looks at. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from capi.api.core import annotations, labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
 from capi.backends.port import MachineShape
+from capi.controllers.infra.family import Family, InfraMachine, InfraMachinePool
+from capi.runtime.plan import ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """All that one pass looks at; everything it does is a function of this and the clock."""
 
-    pool: DevMachinePool
+    pool: InfraMachinePool
+    family: Family
     machine_pool: MachinePool | None
     cluster: Cluster | None
-    infra: Sequence[DevMachine] = ()
-    """The pool's DevMachines, ordered by name."""
+    infra: Sequence[InfraMachine] = ()
+    """The pool's InfraMachines, ordered by name."""
     machines: Mapping[str, Machine] = field(default_factory=dict)
-    """By the name of their DevMachine."""
+    """By the name of their InfraMachine."""
     dangling: Sequence[Machine] = ()
-    """Machines of the pool whose DevMachine is known to be gone."""
+    """Machines of the pool whose InfraMachine is known to be gone."""
+    identify: Callable[[ClusterKey, str], str] = lambda cluster, host: ""
+    """The backend's provider IDs. Pure."""
+    supported: bool = True
+    """There is a backend for what the pool asks for."""
     shape: MachineShape | None = None
     """What the backend says of every instance."""
 
@@ -37,7 +43,7 @@ def externally_managed(pool: MachinePool) -> bool:
     return pool.metadata.annotations.get(annotations.REPLICAS_MANAGED_BY, "false") != "false"
 
 
-def was_provisioned(pool: DevMachinePool) -> bool:
+def was_provisioned(pool: InfraMachinePool) -> bool:
     """The pool was once complete."""
     initialization = pool.status.initialization
     return bool(initialization is not None and initialization.provisioned)

@@ -1,4 +1,4 @@
-"""DevMachinePool: how it is. Pure.
+"""An InfraMachinePool: how it is. Pure.
 
 Upstream: DevMachinePool conditions Ready and ReplicasReady. Differs: they turn False again when instances are missing or
 not ready; `ready` and `initialization.provisioned` say that the pool was complete once and stay, as the contract has it.
@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 from capi.api.core.conditions import READY, Dev, Reason
 from capi.api.infra.v1beta2 import (
-    DevMachine,
     DevMachinePoolInitialization,
     DevMachinePoolInstance,
     DevMachinePoolNodeInfo,
     DevMachinePoolStatus,
 )
 from capi.backends.port import MachineShape
+from capi.controllers.infra.family import InfraMachine
 from capi.controllers.infra.gates import Gate
+from capi.controllers.infra.machine.status import is_provisioned
 from capi.controllers.infra.machinepool.scope import Scope, was_provisioned
 from capi.controllers.infra.names import NOT_SUPPORTED, UNSUPPORTED_MESSAGE, VERSION_ANNOTATION
 from capi.kube import conditions
@@ -26,7 +27,7 @@ INSTANCES_SHOWN = 100
 
 
 def of(seen: Scope, desired: int, waiting: Gate | None) -> DevMachinePoolStatus:
-    """The whole status of a pool with the in-memory backend."""
+    """The whole status of a pool."""
     staying = [infra for infra in seen.infra if not infra.deleting]
     complete = waiting is None and desired <= sum(is_provisioned(infra) for infra in staying)
     return _status(seen, _replicas_ready(staying, desired, waiting), was_provisioned(seen.pool) or complete)
@@ -43,12 +44,7 @@ def unsupported() -> DevMachinePoolStatus:
     return DevMachinePoolStatus(conditions=_with_summary(_not_ready(NOT_SUPPORTED, UNSUPPORTED_MESSAGE)))
 
 
-def is_provisioned(infra: DevMachine) -> bool:
-    initialization = infra.status.initialization
-    return bool(initialization is not None and initialization.provisioned)
-
-
-def is_ready(infra: DevMachine) -> bool:
+def is_ready(infra: InfraMachine) -> bool:
     return conditions.is_true(infra.status.conditions, READY)
 
 
@@ -59,7 +55,7 @@ def _status(seen: Scope, replicas_ready: Condition, provisioned: bool) -> DevMac
         initialization=DevMachinePoolInitialization(provisioned=True) if provisioned else None,
         ready=provisioned or None,
         replicas=len(seen.infra),
-        infrastructure_machine_kind=DevMachine.resource.kind,
+        infrastructure_machine_kind=seen.family.machine.resource.kind,
         instances=tuple(_instance(infra) for infra in shown),
         capacity=dict(seen.shape.capacity) if seen.shape is not None else {},
         node_info=_node_info(seen.shape) if seen.shape is not None else None,
@@ -70,7 +66,7 @@ def _node_info(shape: MachineShape) -> DevMachinePoolNodeInfo:
     return DevMachinePoolNodeInfo(architecture=shape.architecture, operating_system=shape.operating_system)
 
 
-def _replicas_ready(staying: Sequence[DevMachine], desired: int, waiting: Gate | None) -> Condition:
+def _replicas_ready(staying: Sequence[InfraMachine], desired: int, waiting: Gate | None) -> Condition:
     ready = sum(is_ready(infra) for infra in staying)
     if waiting is not None and ready < desired:
         return _not_ready(waiting.reason, waiting.message)
@@ -79,7 +75,7 @@ def _replicas_ready(staying: Sequence[DevMachine], desired: int, waiting: Gate |
     return _not_ready(Reason.NOT_READY, f"{ready} of {_count(desired)} ready")
 
 
-def _instance(infra: DevMachine) -> DevMachinePoolInstance:
+def _instance(infra: InfraMachine) -> DevMachinePoolInstance:
     return DevMachinePoolInstance(
         addresses=infra.status.addresses,
         instance_name=infra.name,

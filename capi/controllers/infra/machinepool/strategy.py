@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from capi.api.infra.v1beta2 import DevMachinePool, DevMachinePoolRollingUpdate
+from capi.api.infra.v1beta2 import DevMachinePoolRollingUpdate
+from capi.controllers.infra.family import InfraMachinePool
 
 ON_DELETE = "OnDelete"
 _PERCENT = re.compile(r"([0-9]+)%")
@@ -35,7 +36,7 @@ class Strategy:
     delete_policy: DeletePolicy = DeletePolicy.OLDEST
 
 
-def strategy_of(pool: DevMachinePool, desired: int) -> Strategy:
+def strategy_of(pool: InfraMachinePool, desired: int) -> Strategy:
     """The pool's strategy at this wanted number."""
     given = pool.spec.strategy
     if given is None:

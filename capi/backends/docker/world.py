@@ -1,0 +1,181 @@
+"""The containers of this provider as they are now: the engine's event stream over a list that is renewed from time to time.
+
+The stream is opened at the engine's own time of before the list, so nothing falls between them. When it breaks, whoever asks
+is told that the engine does not answer, until a new list has been read; every container is then news.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+
+from capi.aio.backoff import Attempts, Backoff
+from capi.aio.clock import Clock
+from capi.backends.docker import labels
+from capi.backends.docker.engine import Container, Engine, EngineInfo
+from capi.backends.port import BackendUnavailable
+from capi.kube.errors import BackendError
+from capi.kube.types import Object
+from capi.runtime.plan import ClusterKey
+
+logger = logging.getLogger(__name__)
+
+RELIST = 60.0
+"""Seconds between two lists of all containers, against events that were lost."""
+RETRY = Backoff(base=0.5, cap=10.0, jitter=0.2)
+_MOMENT = 0.5
+"""Seconds."""
+
+
+class World:
+    """A view of one engine. `run` until cancelled; reads wait for its first list."""
+
+    def __init__(self, engine: Engine, clock: Clock, changed: Callable[[Container], None]) -> None:
+        """`changed` is told of every container that appeared, changed its state or vanished; it must not block."""
+        self._engine = engine
+        self._clock = clock
+        self._changed = changed
+        self._containers: dict[str, Container] = {}
+        self._info: EngineInfo | None = None
+        self._trouble: BackendError | None = None
+        self._settled = asyncio.Event()
+        """The first attempt to list has ended, one way or the other."""
+        self._again = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow the engine; what it refuses is tried again."""
+        attempts = Attempts(RETRY)
+        while True:
+            try:
+                await self._follow(attempts)
+            except BackendError as error:
+                self._lost(error)
+            self._again.clear()
+            await self._wait(attempts.failed())
+
+    async def ready(self) -> EngineInfo:
+        """Wait until something is known. Raises BackendUnavailable while the engine does not answer."""
+        await self._settled.wait()
+        if self._trouble is not None or self._info is None:
+            self._again.set()
+            why = self._trouble.message if self._trouble is not None else "it has not answered yet"
+            raise BackendUnavailable(why)
+        return self._info
+
+    @property
+    def info(self) -> EngineInfo | None:
+        """What the engine said of itself when it last answered."""
+        return self._info
+
+    def machine(self, cluster: ClusterKey, name: str) -> Sequence[Container]:
+        """Containers of one machine; more than one only if somebody made them by hand."""
+        return [c for c in self._containers.values() if _is_machine(c, cluster) and c.labels[labels.MACHINE] == name]
+
+    def pool(self, cluster: ClusterKey, pool: str) -> Sequence[Container]:
+        """Containers of a pool's machines, ordered by name."""
+        found = (c for c in self._containers.values() if _is_machine(c, cluster) and c.labels.get(labels.POOL) == pool)
+        return sorted(found, key=lambda c: c.name)
+
+    def balancers(self, cluster: ClusterKey) -> Sequence[Container]:
+        """Load balancers of a cluster."""
+        wanted = labels.LOAD_BALANCER
+        return [
+            c
+            for c in self._containers.values()
+            if labels.cluster_of(c.labels) == cluster and c.labels.get(labels.KIND_ROLE) == wanted
+        ]
+
+    @property
+    def empty(self) -> bool:
+        return not self._containers
+
+    async def refresh(self, id_: str) -> Container | None:
+        """Look at one container again, at once."""
+        found = await self._engine.containers(id=[id_])
+        one = next((c for c in found if c.id == id_), None)
+        if one is None:
+            self._forget(id_)
+        else:
+            self._note(one)
+        return one
+
+    def removed(self, id_: str) -> None:
+        """It was removed by us; the event that says so is no news."""
+        self._containers.pop(id_, None)
+
+    async def _follow(self, attempts: Attempts) -> None:
+        """Until the engine breaks off. Events are asked for from before the list: none falls between."""
+        self._info = await self._engine.info()
+        await self._relist()
+        attempts.succeeded()
+        relisting = asyncio.ensure_future(self._relist_often())
+        try:
+            async with aclosing(self._engine.events(self._info.time)) as events:
+                async for event in events:
+                    await self._take(event)
+        finally:
+            relisting.cancel()
+            await asyncio.wait([relisting])
+        raise BackendUnavailable("the Docker engine ended its event stream")
+
+    async def _relist_often(self) -> None:
+        while True:
+            await self._clock.sleep(RELIST)
+            try:
+                await self._relist()
+            except BackendError as error:
+                logger.warning("listing containers failed: %s", error.message)
+
+    async def _relist(self) -> None:
+        found = {c.id: c for c in await self._engine.containers()}
+        recovered, self._trouble = self._trouble is not None, None
+        self._settled.set()
+        for id_ in self._containers.keys() - found.keys():
+            self._forget(id_)
+        for container in found.values():
+            self._note(container, always=recovered)
+
+    async def _take(self, event: Object) -> None:
+        """The event says which container; how it is now is asked for, because old events are told again."""
+        actor = event.get("Actor") or {}
+        id_ = str(actor.get("ID") or "")
+        if event.get("Action") == "destroy":
+            self._forget(id_)
+        elif id_ in self._containers or event.get("Action") == "start":
+            await self.refresh(id_)
+
+    def _note(self, container: Container, *, always: bool = False) -> None:
+        before = self._containers.get(container.id)
+        self._containers[container.id] = container
+        if always or before != container:
+            self._changed(container)
+
+    def _forget(self, id_: str) -> None:
+        gone = self._containers.pop(id_, None)
+        if gone is not None:
+            self._changed(gone)
+
+    def _lost(self, error: BackendError) -> None:
+        known = self._trouble is not None
+        self._trouble = error
+        self._settled.set()
+        if not known:
+            logger.warning("the Docker engine is not available: %s", error.message)
+            for container in self._containers.values():
+                self._changed(container)
+
+    async def _wait(self, seconds: float) -> None:
+        """So long, or, after a moment, until somebody asks."""
+        await self._clock.sleep(min(seconds, _MOMENT))
+        asking = asyncio.ensure_future(self._again.wait())
+        sleeping = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds - _MOMENT)))
+        try:
+            await asyncio.wait((asking, sleeping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (asking, sleeping):
+                task.cancel()
+            await asyncio.wait((asking, sleeping))
+
+
+def _is_machine(container: Container, cluster: ClusterKey) -> bool:
+    return labels.MACHINE in container.labels and labels.cluster_of(container.labels) == cluster
