@@ -43,9 +43,15 @@ KINDS: tuple[type[Resource], ...] = (
     core.MachineSet,
     DevControlPlane,
     infra.DevCluster,
+    infra.DevClusterTemplate,
     infra.DevMachine,
     infra.DevMachinePool,
+    infra.DevMachinePoolTemplate,
     infra.DevMachineTemplate,
+    infra.DockerCluster,
+    infra.DockerMachine,
+    infra.DockerMachinePool,
+    infra.DockerMachineTemplate,
 )
 OLDER: tuple[type[Resource], ...] = (
     old.Cluster, old.Machine, old.MachineDeployment, old.MachineDrainRule, old.MachineHealthCheck, old.MachinePool, old.MachineSet,
@@ -118,6 +124,7 @@ def schema_of(hint: Any) -> Schema:
 
 def with_rule(schema: Schema, rule: Rule) -> Schema:
     """The schema with a rule's constraints."""
+    schema = schema if rule.shape is None else schema_of(rule.shape)
     out = {**schema, **{wire: v for field, wire in _PLAIN.items() if (v := getattr(rule, field)) not in (None, "")}}
     if rule.enum:
         out["enum"] = list(rule.enum)

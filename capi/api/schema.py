@@ -63,6 +63,8 @@ class Rule:
     required: bool = False
     """Required on the wire although the type has a default."""
     cel: tuple[Cel, ...] = ()
+    shape: type | None = None
+    """A subtype that is on the wire: its further fields are stored and shown, and read by nobody here."""
 
 
 @dataclass(frozen=True, slots=True)

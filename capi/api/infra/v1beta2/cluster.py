@@ -1,17 +1,20 @@
-"""DevCluster: the infrastructure of a development cluster.
+"""DevCluster and its template: the infrastructure of a development cluster.
 
-Upstream: test/infrastructure/docker/api/v1beta2/devcluster_types.go.
+Upstream: test/infrastructure/docker/api/v1beta2/{devcluster,devclustertemplate}_types.go.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
 
-from capi.api.core.v1beta2.shared import APIEndpoint, Conditions, FailureDomain, V1Beta1Condition
-from capi.api.infra.v1beta2.shared import GROUP, LABELS, VERSION_NAME
+from capi.api.core.v1beta2.shared import APIEndpoint, Conditions, FailureDomain, TemplateMeta
+from capi.api.infra.v1beta2.shared import GROUP, LABELS, VERSION_NAME, DeprecatedStatus
 from capi.api.schema import AGE, CLUSTER_LABEL_COLUMN, Crd, Rule
 from capi.kube.objects import Api, Resource
 from capi.kube.types import ResourceType
+
+FailureDomains: TypeAlias = Annotated[tuple[FailureDomain, ...], Rule(min_items=1, max_items=100, list_keys=("name",))]
+"""Sorted by name."""
 
 
 class LocalObjectReference(Api):
@@ -34,7 +37,7 @@ class DockerLoadBalancer(Api):
 class DockerClusterBackend(Api):
     """A cluster of containers."""
 
-    failure_domains: Annotated[tuple[FailureDomain, ...], Rule(min_items=1, max_items=100, list_keys=("name",))] = ()
+    failure_domains: FailureDomains = ()
     load_balancer: DockerLoadBalancer | None = None
 
 
@@ -64,26 +67,14 @@ class DevClusterInitialization(Api):
     provisioned: bool | None = None
 
 
-class DevClusterV1Beta1Status(Api):
-    """What the status had in v1beta1 only."""
-
-    conditions: tuple[V1Beta1Condition, ...] = ()
-
-
-class DevClusterDeprecatedStatus(Api):
-    """Status that will go with the versions that defined it."""
-
-    v1beta1: DevClusterV1Beta1Status | None = None
-
-
 class DevClusterStatus(Api):
     """What was observed of a DevCluster."""
 
     openapi: ClassVar[Rule] = Rule(min_properties=1)
     conditions: Conditions = ()
     initialization: DevClusterInitialization | None = None
-    failure_domains: Annotated[tuple[FailureDomain, ...], Rule(min_items=1, max_items=100, list_keys=("name",))] = ()
-    deprecated: DevClusterDeprecatedStatus | None = None
+    failure_domains: FailureDomains = ()
+    deprecated: DeprecatedStatus | None = None
 
 
 class DevCluster(Resource):
@@ -93,3 +84,24 @@ class DevCluster(Resource):
     crd: ClassVar[Crd] = Crd(singular="devcluster", labels=LABELS, required=(), columns=(CLUSTER_LABEL_COLUMN, AGE))
     spec: DevClusterSpec = DevClusterSpec()
     status: DevClusterStatus = DevClusterStatus()
+
+
+class DevClusterTemplateResource(Api, kw_only=True):
+    """The DevClusters made from a template."""
+
+    metadata: TemplateMeta | None = None
+    spec: DevClusterSpec
+
+
+class DevClusterTemplateSpec(Api, kw_only=True):
+    """What is wanted of a DevClusterTemplate."""
+
+    template: DevClusterTemplateResource
+
+
+class DevClusterTemplate(Resource, kw_only=True):
+    """A DevClusterTemplate is what DevClusters are made from. Its spec does not change."""
+
+    resource: ClassVar[ResourceType] = ResourceType(GROUP, VERSION_NAME, "DevClusterTemplate", "devclustertemplates")
+    crd: ClassVar[Crd] = Crd(singular="devclustertemplate", labels=LABELS, status=False, columns=(AGE,))
+    spec: DevClusterTemplateSpec

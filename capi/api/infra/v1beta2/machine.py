@@ -3,31 +3,38 @@
 Upstream: test/infrastructure/docker/api/v1beta2/{devmachine,devmachinetemplate}_types.go.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from capi.api.core.v1beta2.shared import Conditions, MachineAddresses, TemplateMeta, V1Beta1Condition
-from capi.api.infra.v1beta2.shared import GROUP, LABELS, VERSION_NAME, InMemoryMachineBackend, Mount
+from capi.api.core.v1beta2.shared import Conditions, MachineAddresses, TemplateMeta
+from capi.api.infra.v1beta2.shared import (
+    GROUP,
+    LABELS,
+    VERSION_NAME,
+    Capacity,
+    DeprecatedStatus,
+    InMemoryMachineBackend,
+    Mount,
+)
 from capi.api.schema import AGE, CLUSTER_LABEL_COLUMN, PAUSED, Cel, Column, Crd, Duration, ProviderID, Rule, Text256
 from capi.kube.objects import Api, Resource
 from capi.kube.types import ResourceType
+
+_IMAGE: Final = Cel(
+    rule="!has(self.backend.docker) || !has(oldSelf.backend.docker)"
+    " || (has(self.backend.docker.customImage) ? self.backend.docker.customImage : '')"
+    " == (has(oldSelf.backend.docker.customImage) ? oldSelf.backend.docker.customImage : '')",
+    message="field is immutable",
+    field_path=".backend.docker.customImage",
+    reason="FieldValueForbidden",
+)
+"""Of machines only: templates have rules of their own."""
 
 
 class DockerMachineBackend(Api):
     """A machine that is a container."""
 
-    openapi: ClassVar[Rule] = Rule(
-        cel=(
-            Cel(
-                rule="has(self.customImage) == has(oldSelf.customImage)"
-                " && (!has(self.customImage) || self.customImage == oldSelf.customImage)",
-                message="field is immutable",
-                field_path=".customImage",
-                reason="FieldValueForbidden",
-            ),
-        )
-    )
     custom_image: str = ""
     pre_load_images: tuple[str, ...] = ()
     extra_mounts: tuple[Mount, ...] = ()
@@ -48,24 +55,17 @@ class DevMachineSpec(Api):
     provider_id: ProviderID = ""
     backend: Annotated[DevMachineBackend, Rule(required=True)] = msgspec.field(default_factory=DevMachineBackend)
 
+    @classmethod
+    def of(cls, provider_id: str, backend: DevMachineBackend) -> "DevMachineSpec":
+        """The spec of a machine; the same call makes that of a DockerMachine."""
+        return cls(provider_id=provider_id, backend=backend)
+
 
 class DevMachineInitialization(Api):
     """Steps that were reached."""
 
     openapi: ClassVar[Rule] = Rule(min_properties=1)
     provisioned: bool | None = None
-
-
-class DevMachineV1Beta1Status(Api):
-    """What the status had in v1beta1 only."""
-
-    conditions: tuple[V1Beta1Condition, ...] = ()
-
-
-class DevMachineDeprecatedStatus(Api):
-    """Status that will go with the versions that defined it."""
-
-    v1beta1: DevMachineV1Beta1Status | None = None
 
 
 class DevMachineStatus(Api):
@@ -76,7 +76,7 @@ class DevMachineStatus(Api):
     initialization: DevMachineInitialization | None = None
     addresses: MachineAddresses = ()
     failure_domain: Text256 = ""
-    deprecated: DevMachineDeprecatedStatus | None = None
+    deprecated: DeprecatedStatus | None = None
 
 
 class DevMachine(Resource):
@@ -97,7 +97,7 @@ class DevMachine(Resource):
             AGE,
         ),
     )
-    spec: DevMachineSpec = DevMachineSpec()
+    spec: Annotated[DevMachineSpec, Rule(cel=(_IMAGE,))] = DevMachineSpec()
     status: DevMachineStatus = DevMachineStatus()
 
 
@@ -126,8 +126,7 @@ class DevMachineTemplateSpec(Api, kw_only=True):
 class DevMachineTemplateStatus(Api):
     """What was observed of a DevMachineTemplate."""
 
-    capacity: dict[str, Annotated[int | str, Rule(int_or_string=True)]] = msgspec.field(default_factory=dict)
-    """Resources of a machine made from the template, for scaling from zero."""
+    capacity: Capacity = msgspec.field(default_factory=dict)
 
 
 class DevMachineTemplate(Resource, kw_only=True):

@@ -1,16 +1,17 @@
-"""DevMachinePool: the instances behind a MachinePool of a development cluster.
+"""DevMachinePool and its template: the instances behind a MachinePool of a development cluster.
 
-Upstream: test/infrastructure/docker/api/v1beta2/devmachinepool_types.go.
-Ours, all optional: `spec.backend.inMemory`, `spec.strategy`, and `status.initialization`, which the v1beta2 contract asks for.
+Upstream: test/infrastructure/docker/api/v1beta2/{devmachinepool,devmachinepooltemplate}_types.go.
+Ours, all optional: `spec.backend.inMemory`, `spec.backend.docker.bootstrapTimeout`, `spec.strategy`, and
+`status.initialization`, which the v1beta2 contract asks for.
 """
 
 from typing import Annotated, ClassVar
 
 import msgspec
 
-from capi.api.core.v1beta2.shared import Conditions, MachineAddresses
-from capi.api.infra.v1beta2.shared import GROUP, LABELS, VERSION_NAME, InMemoryStep, Mount
-from capi.api.schema import AGE, Crd, Rule
+from capi.api.core.v1beta2.shared import Conditions, MachineAddresses, TemplateMeta
+from capi.api.infra.v1beta2.shared import GROUP, LABELS, VERSION_NAME, Capacity, InMemoryStep, Mount
+from capi.api.schema import AGE, Crd, Duration, Rule
 from capi.kube.objects import Api, Resource
 from capi.kube.types import ResourceType
 
@@ -21,6 +22,8 @@ class DockerMachinePoolBackend(Api):
     custom_image: str = ""
     pre_load_images: tuple[str, ...] = ()
     extra_mounts: tuple[Mount, ...] = ()
+    bootstrap_timeout: Duration = ""
+    """How long the bootstrap of an instance may take; unset: 5m."""
 
 
 class InMemoryMachinePoolBackend(Api):
@@ -106,8 +109,8 @@ class DevMachinePoolStatus(Api):
     infrastructure_machine_kind: str = ""
     """Kind of the objects that stand for single instances: DevMachine."""
     instances: tuple[DevMachinePoolInstance, ...] = ()
-    capacity: dict[str, Annotated[int | str, Rule(int_or_string=True)]] = msgspec.field(default_factory=dict)
-    """Resources of each instance, for scaling from zero. Source: the autoscaler's provider for Cluster API."""
+    capacity: Capacity = msgspec.field(default_factory=dict)
+    """Resources of each instance. Source: the autoscaler's provider for Cluster API."""
     node_info: DevMachinePoolNodeInfo | None = None
 
 
@@ -118,3 +121,26 @@ class DevMachinePool(Resource):
     crd: ClassVar[Crd] = Crd(singular="devmachinepool", labels=LABELS, required=(), columns=(AGE,))
     spec: DevMachinePoolSpec = msgspec.field(default_factory=DevMachinePoolSpec)
     status: DevMachinePoolStatus = msgspec.field(default_factory=DevMachinePoolStatus)
+
+
+class DevMachinePoolTemplateResource(Api, kw_only=True):
+    """The DevMachinePools made from a template."""
+
+    metadata: TemplateMeta | None = None
+    spec: DevMachinePoolSpec
+
+
+class DevMachinePoolTemplateSpec(Api, kw_only=True):
+    """What is wanted of a DevMachinePoolTemplate."""
+
+    template: DevMachinePoolTemplateResource
+
+
+class DevMachinePoolTemplate(Resource, kw_only=True):
+    """A DevMachinePoolTemplate is what DevMachinePools are made from. Its spec does not change."""
+
+    resource: ClassVar[ResourceType] = ResourceType(
+        GROUP, VERSION_NAME, "DevMachinePoolTemplate", "devmachinepooltemplates"
+    )
+    crd: ClassVar[Crd] = Crd(singular="devmachinepooltemplate", labels=LABELS, status=False, columns=(AGE,))
+    spec: DevMachinePoolTemplateSpec

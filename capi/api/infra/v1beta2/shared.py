@@ -3,13 +3,34 @@
 Upstream: test/infrastructure/docker/api/v1beta2. Ours: the in-memory backend of pools.
 """
 
-from capi.api.schema import Duration
+from typing import Annotated, TypeAlias
+
+from capi.api.core.v1beta2.shared import V1Beta1Condition
+from capi.api.schema import Duration, Rule
 from capi.kube.objects import Api
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 VERSION_NAME = "v1beta2"
-LABELS = (("cluster.x-k8s.io/provider", "infrastructure-docker"), ("cluster.x-k8s.io/v1beta2", "v1beta2"))
-"""Labels of the CRDs; the second is the contract: which versions of the kind follow v1beta2. v1beta1 is not served yet."""
+LABELS = (
+    ("cluster.x-k8s.io/provider", "infrastructure-docker"),
+    ("cluster.x-k8s.io/v1beta1", "v1beta1"),
+    ("cluster.x-k8s.io/v1beta2", "v1beta2"),
+)
+"""Labels of the CRDs; the contracts say which versions of the kind follow them. Upstream: on kinds without a v1beta1 too."""
+Capacity: TypeAlias = dict[str, Annotated[int | str, Rule(int_or_string=True)]]
+"""Resources of one machine, for scaling from zero."""
+
+
+class V1Beta1Conditions(Api):
+    """What a status had in v1beta1 only."""
+
+    conditions: tuple[V1Beta1Condition, ...] = ()
+
+
+class DeprecatedStatus(Api):
+    """Status that will go with the versions that defined it."""
+
+    v1beta1: V1Beta1Conditions | None = None
 
 
 class Mount(Api):
