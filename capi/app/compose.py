@@ -7,15 +7,18 @@ Importing it takes long, so `capi up` does that only when its API serves already
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from capi.aio.clock import Clock
+from capi.backends.docker.backend import DockerBackend
+from capi.backends.docker.balancer import DockerLoadBalancers
 from capi.backends.inmemory.backend import InMemoryBackend
 from capi.backends.inmemory.stores import FileStores, Stores
 from capi.backends.inmemory.workload import InProcessFirst, WorkloadClusters
+from capi.backends.port import Backend
 from capi.client import http
 from capi.client import kubeconfig as kubeconfigs
 from capi.client.transport import Transport
@@ -26,9 +29,11 @@ from capi.controllers.core.machinehealthcheck.reconciler import MachineHealthChe
 from capi.controllers.core.machinehealthcheck.release import VerdictReleaseReconciler
 from capi.controllers.core.machinepool.reconciler import MachinePoolReconciler
 from capi.controllers.core.nodes import NOTHING_MORE, NodeSync
-from capi.controllers.infra.cluster.reconciler import DevClusterReconciler
-from capi.controllers.infra.machine.reconciler import DevMachineReconciler
-from capi.controllers.infra.machinepool.reconciler import DevMachinePoolReconciler
+from capi.controllers.infra import backends
+from capi.controllers.infra.cluster.reconciler import DevClusterReconciler, DockerClusterReconciler
+from capi.controllers.infra.machine.reconciler import DevMachineReconciler, DockerMachineReconciler
+from capi.controllers.infra.machinepool.reconciler import DevMachinePoolReconciler, DockerMachinePoolReconciler
+from capi.controllers.infra.template.reconciler import DevMachineTemplateReconciler, DockerMachineTemplateReconciler
 from capi.kube.errors import CapiError
 from capi.runtime.clusters import Connector
 from capi.runtime.election import Election
@@ -43,10 +48,17 @@ class UnknownController(CapiError):
 
 @dataclass(frozen=True, slots=True)
 class Infrastructure:
-    """The simulated infrastructure of one process."""
+    """The infrastructure of one process."""
 
     workloads: WorkloadClusters
     backend: InMemoryBackend
+    docker: DockerBackend | None = None
+    """None: nothing is made of containers."""
+
+    @property
+    def backends(self) -> backends.Backends:
+        found: dict[str, Backend] = {backends.IN_MEMORY: self.backend}
+        return found if self.docker is None else {**found, backends.DOCKER: self.docker}
 
     @property
     def connector(self) -> Connector:
@@ -55,12 +67,23 @@ class Infrastructure:
 
 @asynccontextmanager
 async def infrastructure(
-    clock: Clock, *, host: str, directory: Path | None = None, stores: Stores | None = None, sockets: bool = True
+    clock: Clock,
+    *,
+    host: str,
+    directory: Path | None = None,
+    stores: Stores | None = None,
+    sockets: bool = True,
+    docker: bool = False,
 ) -> AsyncIterator[Infrastructure]:
-    """Workload clusters keep their objects in `directory` (made if missing), else in `stores`, else in memory."""
+    """Workload clusters keep their objects in `directory` (made if missing), else in `stores`, else in memory.
+
+    With `docker`, containers can be made; the engine is looked for when the first is wanted.
+    """
     stores = stores if directory is None else _files(directory)
-    async with WorkloadClusters(clock, stores=stores, host=host, sockets=sockets) as workloads:
-        yield Infrastructure(workloads, InMemoryBackend(workloads, clock))
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(DockerBackend(clock)) if docker else None
+        workloads = await stack.enter_async_context(WorkloadClusters(clock, stores=stores, host=host, sockets=sockets))
+        yield Infrastructure(workloads, InMemoryBackend(workloads, clock), engine)
 
 
 def _files(directory: Path) -> FileStores:
@@ -77,15 +100,21 @@ class HttpConnector:
 
 def reconcilers(infra: Infrastructure, sync: NodeSync = NOTHING_MORE) -> dict[str, Reconciler[Any]]:
     """All controllers by the name the command line knows them by."""
+    balancers = DockerLoadBalancers(infra.docker) if infra.docker is not None else None
     return {
         "cluster": ClusterReconciler(),
         "machine": MachineReconciler(sync),
         "machinepool": MachinePoolReconciler(),
         "machinehealthcheck": MachineHealthCheckReconciler(),
         "machinehealthcheck-release": VerdictReleaseReconciler(),
-        "devcluster": DevClusterReconciler(infra.workloads),
-        "devmachine": DevMachineReconciler(infra.backend),
-        "devmachinepool": DevMachinePoolReconciler(infra.backend),
+        "devcluster": DevClusterReconciler(infra.workloads, balancers),
+        "devmachine": DevMachineReconciler(infra.backends),
+        "devmachinepool": DevMachinePoolReconciler(infra.backends),
+        "devmachinetemplate": DevMachineTemplateReconciler(infra.backends),
+        "dockercluster": DockerClusterReconciler(infra.workloads, balancers),
+        "dockermachine": DockerMachineReconciler(infra.backends),
+        "dockermachinepool": DockerMachinePoolReconciler(infra.backends),
+        "dockermachinetemplate": DockerMachineTemplateReconciler(infra.backends),
         "devcontrolplane": DevControlPlaneReconciler(infra.workloads),
     }
 

@@ -44,7 +44,7 @@ async def manager(settings: ManagerSettings, progress: Progress) -> int:
         if settings.data_dir is not None:
             DataDir(settings.data_dir).prepare()
         infra = await stack.enter_async_context(
-            compose.infrastructure(clock, directory=settings.data_dir, host=settings.workload_host)
+            compose.infrastructure(clock, directory=settings.data_dir, host=settings.workload_host, docker=True)
         )
         election = (
             Election(namespace=settings.lease_namespace, name=settings.lease_name) if settings.leader_elect else None

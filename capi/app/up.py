@@ -99,7 +99,9 @@ async def _serve(
         from capi.app import compose  # see its docstring: not before the API serves
 
         directory = None if settings.ephemeral else data.clusters
-        infra = await stack.enter_async_context(compose.infrastructure(clock, directory=directory, host=settings.host))
+        infra = await stack.enter_async_context(
+            compose.infrastructure(clock, directory=directory, host=settings.host, docker=True)
+        )
         manager = compose.manager(api.transport(), clock, infra, tune_gc=True)
         stack.push_async_callback(_stop_manager, manager, start(manager.run(), "controllers"))
     return client

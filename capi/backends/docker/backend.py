@@ -177,9 +177,7 @@ class DockerBackend:
         if family is not IPFamily.V4 and not arguments.has_ipv6(described):
             text = f"network {name} has no IPv6, which the cluster's CIDR blocks ask for; make it anew with --ipv6"
             raise BackendError(text, reason="NoIPv6")
-        return Site(
-            network=name, info=info, subnets=arguments.subnets(described), environment=self.environment
-        )
+        return Site(network=name, info=info, subnets=arguments.subnets(described), environment=self.environment)
 
     async def tidy(self) -> None:
         """Remove the network if it was made here and nothing is left in it. One that is in use stays."""
@@ -295,7 +293,7 @@ def _in_trouble(job: Job) -> Instance:
     return replace(_instance(job.spec, job.container, job.phase, given, job.warnings), trouble=error)
 
 
-def _instance(  # noqa: PLR0913 - the parts of an instance
+def _instance(
     spec: InstanceSpec,
     container: Container | None,
     phase: Phase,

@@ -99,7 +99,9 @@ class DockerLoadBalancers:
     async def _start(self, container: Container, config: str) -> Container:
         engine = self._backend.engine
         if container.state == "paused":
-            raise BackendError(f"container {container.name} is paused: docker unpause {container.name}", reason="Paused")
+            raise BackendError(
+                f"container {container.name} is paused: docker unpause {container.name}", reason="Paused"
+            )
         await engine.put(container.id, container.name, _DIRECTORY, _archive({_FILE: config, _APPLIED: config}))
         await engine.start(container.id, container.name)
         return await self._running(container.id, container.name, config)
@@ -134,7 +136,9 @@ class DockerLoadBalancers:
         await engine.kill(id_, name, "SIGHUP")
         if not await self._reloaded(container, before):
             words = await engine.last_words(id_, name, 5)
-            text = f"HAProxy in container {name} did not take the new configuration and goes on with the old one: {words}"
+            text = (
+                f"HAProxy in container {name} did not take the new configuration and goes on with the old one: {words}"
+            )
             raise BackendError(text, reason="ReloadRefused")
         await engine.put(id_, name, _DIRECTORY, _archive({_APPLIED: config}))
         self._in_use[id_] = config

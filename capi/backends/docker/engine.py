@@ -6,7 +6,7 @@ usual socket; resolved by aiodocker when it is first needed, so nothing here fai
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,7 +86,7 @@ class Engine:
 
     async def info(self) -> EngineInfo:
         with explained("ask the engine about itself"):
-            said: Object = await self._client().system.info()
+            said: Object = dict(await self._client().system.info())
         options = " ".join(said.get("SecurityOptions") or ())
         return EngineInfo(
             cpus=int(said.get("NCPU") or 0),
@@ -142,7 +142,7 @@ class Engine:
     async def put(self, id_: str, name: str, directory: str, archive: bytes) -> None:
         """Unpack a tar archive below `directory` of a container, which need not run. Does not reach into a tmpfs."""
         with explained(f"write into container {name}"):
-            await self._client().containers.container(id_).put_archive(directory, archive)
+            await self._client().containers.container(id_).put_archive(directory, archive)  # type: ignore[no-untyped-call]
 
     async def read(self, id_: str, name: str, path: str) -> bytes | None:
         """A file of a container; None if it has no such file."""
@@ -196,7 +196,9 @@ class Engine:
     async def network(self, name: str) -> Object | None:
         """As the engine describes it."""
         with explained(f"look for network {name}"):
-            found = await self._client().networks.list(filters={"name": [name]})  # which finds names that contain it too
+            found = await self._client().networks.list(
+                filters={"name": [name]}
+            )  # which finds names that contain it too
         return next((one for one in found if one["Name"] == name), None)
 
     async def create_network(self, arguments: Object) -> None:
@@ -227,6 +229,7 @@ class Engine:
     async def pull(self, reference: str, progress: Callable[[str], None]) -> None:
         """Fetch an image from its registry; `progress` is told what the engine says."""
         with explained(f"pull image {reference}"):
+            said: Object
             async for said in self._client().images.pull(reference, stream=True):
                 progress(" ".join(filter(None, (said.get("status"), said.get("progress")))))
 
@@ -238,10 +241,10 @@ class Engine:
                     async for part in content.iter_chunked(1 << 20):
                         file.write(part)
 
-    async def events(self, since: datetime) -> AsyncIterator[Object]:
+    async def events(self, since: datetime) -> AsyncGenerator[Object, None]:
         """What happens to containers of this provider, from `since` (by the engine's clock); ends when the engine does."""
         docker = self._client()
-        news = docker.events.subscribe(create_task=False)
+        news = docker.events.subscribe(create_task=False)  # type: ignore[no-untyped-call]
         wanted = orjson.dumps(
             {
                 "type": ["container"],
@@ -327,7 +330,8 @@ async def _feed(stream: Any, parts: AsyncIterator[bytes]) -> None:
 
 def _container(found: DockerContainer) -> Container:
     networks: Object = (found["NetworkSettings"] or {}).get("Networks") or {}
-    name, network = next(iter(networks.items()), ("", {}))
+    nothing: Object = {}
+    name, network = next(iter(networks.items()), ("", nothing))
     return Container(
         id=str(found["Id"]),
         name=str(found["Names"][0]).lstrip("/"),

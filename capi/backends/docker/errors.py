@@ -3,7 +3,6 @@
 The engine answers in prose, so its prose is looked at; what is not recognised is passed on as it is.
 """
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,7 +44,9 @@ _KNOWN = (
     _Known("no space left on device", "DiskFull", "free space for the engine, e.g. with docker system prune"),
     _Known("port is already allocated", "PortTaken", "stop whoever uses the port, or choose another"),
     _Known("address already in use", "PortTaken", "stop whoever uses the port, or choose another"),
-    _Known("bind source path does not exist", "InvalidMount", "make the path on the engine's host, or mend extraMounts"),
+    _Known(
+        "bind source path does not exist", "InvalidMount", "make the path on the engine's host, or mend extraMounts"
+    ),
     _Known("invalid mount", "InvalidMount", "mend extraMounts"),
     _Known("invalid volume specification", "InvalidMount", "mend extraMounts"),
     _Known("invalid reference format", "InvalidImage", "name an image like registry/name:tag"),
@@ -64,7 +65,7 @@ def explained(doing: str) -> Iterator[None]:
         yield
     except DockerError as error:
         raise _of(error, doing) from error
-    except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+    except (TimeoutError, aiohttp.ClientError, OSError) as error:
         raise BackendUnavailable(f"{doing}: the Docker engine broke off: {error or type(error).__name__}") from error
 
 

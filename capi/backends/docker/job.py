@@ -223,7 +223,9 @@ class Job:
         if state is State.DONE or (state is State.NONE and self.spec.bootstrap is None):
             self._reach(Phase.DONE)
         elif state is State.FAILED:
-            self.failed = f"Step {step} ({description}) failed with exit code {code}; it is not tried again. Its last words:"
+            self.failed = (
+                f"Step {step} ({description}) failed with exit code {code}; it is not tried again. Its last words:"
+            )
         elif state is State.TIMEOUT:
             limit = self.spec.container.bootstrap_timeout.total_seconds()
             self.failed = f"Not finished after {limit:g} s, in step {step} ({description}); it is not tried again. Its last words:"

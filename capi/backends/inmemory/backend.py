@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import Protocol
 
 from capi.aio.clock import Clock
-from capi.backends.inmemory import nodes, timing
 from capi.aio.feed import Feed, Feeds
+from capi.backends.inmemory import nodes, timing
 from capi.backends.port import (
     BackendUnavailable,
     Instance,

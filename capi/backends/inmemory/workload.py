@@ -17,8 +17,8 @@ from types import TracebackType
 import orjson
 
 from capi.aio.clock import Clock
-from capi.backends.inmemory import ports
 from capi.aio.feed import Feed, Feeds
+from capi.backends.inmemory import ports
 from capi.backends.inmemory.front import Front, open_front
 from capi.backends.inmemory.kubelet import Kubelets
 from capi.backends.inmemory.stores import MemoryStores, Stores

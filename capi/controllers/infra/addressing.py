@@ -17,7 +17,9 @@ def ip_family(cluster: Cluster | None) -> IPFamily:
     if network is None:
         return IPFamily.V4
     pods = _family(network.pods.cidr_blocks if network.pods else (), "spec.clusterNetwork.pods.cidrBlocks")
-    services = _family(network.services.cidr_blocks if network.services else (), "spec.clusterNetwork.services.cidrBlocks")
+    services = _family(
+        network.services.cidr_blocks if network.services else (), "spec.clusterNetwork.services.cidrBlocks"
+    )
     if pods is None or services is None:
         return pods or services or IPFamily.V4
     if pods is IPFamily.DUAL:

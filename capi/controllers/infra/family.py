@@ -4,12 +4,14 @@ Their specs both answer `backend` and their statuses are of the same types, so o
 them apart is which kinds refer to each other.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from capi.api.infra.v1beta2 import (
     DevCluster,
     DevMachine,
+    DevMachineBackend,
     DevMachinePool,
     DevMachineSpec,
     DevMachineTemplate,
@@ -19,6 +21,7 @@ from capi.api.infra.v1beta2 import (
     DockerMachineSpec,
     DockerMachineTemplate,
 )
+from capi.kube.objects import ObjectMeta
 
 InfraCluster: TypeAlias = DevCluster | DockerCluster
 InfraMachine: TypeAlias = DevMachine | DockerMachine
@@ -34,16 +37,25 @@ class Family:
     """In lower case, as controllers are called: "dev"."""
     cluster: type[InfraCluster]
     machine: type[InfraMachine]
-    machine_spec: type[DevMachineSpec] | type[DockerMachineSpec]
+    new_machine: Callable[[ObjectMeta, str, DevMachineBackend], InfraMachine]
+    """A machine of this family by its metadata, its provider ID and what it is."""
     pool: type[InfraMachinePool]
     template: type[InfraMachineTemplate]
+
+
+def _dev_machine(metadata: ObjectMeta, provider_id: str, backend: DevMachineBackend) -> InfraMachine:
+    return DevMachine(metadata=metadata, spec=DevMachineSpec.of(provider_id, backend))
+
+
+def _docker_machine(metadata: ObjectMeta, provider_id: str, backend: DevMachineBackend) -> InfraMachine:
+    return DockerMachine(metadata=metadata, spec=DockerMachineSpec.of(provider_id, backend))
 
 
 DEV: Final = Family(
     name="dev",
     cluster=DevCluster,
     machine=DevMachine,
-    machine_spec=DevMachineSpec,
+    new_machine=_dev_machine,
     pool=DevMachinePool,
     template=DevMachineTemplate,
 )
@@ -51,7 +63,7 @@ DOCKER: Final = Family(
     name="docker",
     cluster=DockerCluster,
     machine=DockerMachine,
-    machine_spec=DockerMachineSpec,
+    new_machine=_docker_machine,
     pool=DockerMachinePool,
     template=DockerMachineTemplate,
 )

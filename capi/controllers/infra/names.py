@@ -9,6 +9,8 @@ DOMAIN_ANNOTATION = "devmachine.infrastructure.cluster.x-k8s.io/failure-domain"
 FAILURE_ANNOTATION = "devmachine.infrastructure.cluster.x-k8s.io/simulated-failure"
 """Ours, on DevMachines, by users: INSTANCE_LOST makes the simulated machine vanish."""
 INSTANCE_LOST = "InstanceLost"
+WEIGHT_ANNOTATION = "devmachine.infrastructure.cluster.x-k8s.io/weight"
+"""On control plane machines: the weight that the load balancer was given for them, "100" or "0"."""
 DEFAULT_VERSION = "v1.35.0"
 """Kubelet version of simulated machines when neither Machine nor MachinePool names one."""
 
@@ -16,6 +18,8 @@ INSTANCE_GONE = "InstanceGone"
 """Ours: reason of an InfraMachine's VMProvisioned or ContainerProvisioned condition; final, the machine will not come back."""
 NOT_SUPPORTED = "NotSupported"
 """Ours: reason of a condition about something that this version does not do."""
-UNSUPPORTED_MESSAGE = "No backend of this process makes what spec.backend asks for; set spec.backend.docker or spec.backend.inMemory"
+UNSUPPORTED_MESSAGE = (
+    "No backend of this process makes what spec.backend asks for; set spec.backend.docker or spec.backend.inMemory"
+)
 BACKEND_UNAVAILABLE = "BackendUnavailable"
 """Ours: reason of a condition that is Unknown while the infrastructure does not answer; retried."""

@@ -21,7 +21,7 @@ def node_patches(node: Node, cluster: ClusterKey, id_: str, addresses: Sequence[
     """Its provider ID; for one that waits for a cloud provider also its missing addresses, and the taint goes."""
     tainted = any(map(_waits_for_cloud, node.spec.taints))
     if tainted and (missing := _missing(node, addresses)):
-        body = {"status": {"addresses": [to_wire(one) for one in (*node.status.addresses, *missing)]}}
+        body: Object = {"status": {"addresses": [to_wire(one) for one in (*node.status.addresses, *missing)]}}
         yield Patch(target(node, cluster), body, subresource="status")
     spec: Object = {} if node.spec.provider_id else {"providerID": id_}
     if tainted:

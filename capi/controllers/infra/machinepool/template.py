@@ -69,22 +69,20 @@ def desired_machine(
         VERSION_ANNOTATION: made.get(VERSION_ANNOTATION) or pool.spec.template.spec.version,
         DOMAIN_ANNOTATION: made.get(DOMAIN_ANNOTATION) or domain,
     }
+    metadata = ObjectMeta(
+        name=name,
+        namespace=seen.pool.namespace,
+        uid=existing.metadata.uid if existing else "",
+        labels=pool_labels(pool),
+        annotations={key: value for key, value in origin.items() if value},
+        owner_references=(owner(seen.pool),),
+        finalizers=(finalizers.DEV_MACHINE,),
+    )
+    id_ = seen.identify(ClusterKey(seen.pool.namespace, pool.spec.cluster_name), name)
+    known = existing.spec.provider_id if existing else ""
     return apply(
-        seen.family.machine(  # type: ignore[arg-type]  # the spec is of the same family
-            metadata=ObjectMeta(
-                name=name,
-                namespace=seen.pool.namespace,
-                uid=existing.metadata.uid if existing else "",
-                labels=pool_labels(pool),
-                annotations={key: value for key, value in origin.items() if value},
-                owner_references=(owner(seen.pool),),
-                finalizers=(finalizers.DEV_MACHINE,),
-            ),
-            spec=seen.family.machine_spec.of(
-                (existing.spec.provider_id if existing else "")
-                or seen.identify(ClusterKey(seen.pool.namespace, pool.spec.cluster_name), name),
-                (existing.spec.backend if existing else None) or _backend(seen.pool),
-            ),
+        seen.family.new_machine(
+            metadata, known or id_, (existing.spec.backend if existing else None) or _backend(seen.pool)
         )
     )
 
