@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -54,7 +54,7 @@ class WiredConnector:
 class WiredInfrastructure(compose.Infrastructure):
     """The same, but for its connections."""
 
-    wire: Wire
+    wire: Wire = field(kw_only=True)
 
     @property
     def connector(self) -> Connector:
@@ -156,7 +156,7 @@ class World:
                 self.clock, stores=self.stores, directory=self._directory, host="127.0.0.1", sockets=self._sockets
             )
         )
-        wired = WiredInfrastructure(self.infra.workloads, self.infra.backend, self._workload_wire)
+        wired = WiredInfrastructure(self.infra.workloads, self.infra.backend, wire=self._workload_wire)
         self.manager = compose.manager(self._wire(self.api.transport()), self.clock, wired)
         self._running = asyncio.ensure_future(self.manager.run())
         self._stack.push_async_callback(self._stop, self.manager, self._running)

@@ -69,7 +69,7 @@ class Process:
         self.awake.set()
 
     def start(self, w: World) -> None:
-        infra = WiredInfrastructure(w.infra.workloads, w.infra.backend, self.wire)
+        infra = WiredInfrastructure(w.infra.workloads, w.infra.backend, wire=self.wire)
         election = Election(namespace="default", name="capi", identity=self.name, lease_duration=TERM)
         clock = Drowsy(self.clock, self.awake)
         self.manager = compose.manager(self.wire(w.api.transport()), clock, infra, election=election)

@@ -110,7 +110,7 @@ class DockerBackend:
         """See Backend. Raises InstanceGone, NameTaken, BackendUnavailable and what the last attempt ended with."""
         await self.ready()
         container = self._own(spec)
-        job, task = self._jobs.get((spec.cluster, spec.name), (None, None))
+        job, _ = self._jobs.get((spec.cluster, spec.name), (None, None))
         if job is not None and job.active:
             return self._under_way(job)
         if container is None and spec.made:

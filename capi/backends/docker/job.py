@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from capi.aio.clock import Clock
+from capi.api.core.conditions import Dev
 from capi.backends.docker import arguments, labels, steps
 from capi.backends.docker.arguments import Site
-from capi.backends.docker.bootstrap import NodeFacts, State, follow, launch, parse, read_line, script
+from capi.backends.docker.bootstrap import NodeFacts, Progress, State, follow, launch, parse, read_line, script
 from capi.backends.docker.engine import Container, Engine
 from capi.backends.docker.images import node_image
 from capi.backends.docker.steps import Phase
@@ -100,7 +101,7 @@ class Job:
 
     def conditions(self) -> tuple[Condition, ...]:
         if self.failed:
-            return steps.conditions(self.phase, self.failed, reason="Failed")
+            return steps.conditions(self.phase, self.failed, reason=Dev.FAILED)
         return steps.conditions(self.phase, self.message or _what(self.phase, self.name))
 
     async def attempt(self) -> None:
@@ -209,26 +210,25 @@ class Job:
             async for line in running.lines():
                 said = read_line(line)
                 if said.state is State.LOG:
-                    log.append(said.description)
+                    log.append(said.text)
                 elif said.state is State.STEP:
-                    self._say(f"{said.description} ({said.step} of {said.total})")
+                    self._say(f"{said.text} ({said.step} of {said.total})")
                 else:
-                    self._judge(said.state, said.step, said.description, said.code)
+                    self._judge(said)
         if self.failed:
             self.failed = "\n".join((self.failed, *log))
         elif self.phase != Phase.DONE:
             raise BackendUnavailable(f"the connection to container {container.name} broke off while it bootstrapped")
 
-    def _judge(self, state: State, step: int, description: str, code: int) -> None:
+    def _judge(self, said: Progress) -> None:
+        state, where = said.state, f"step {said.step} ({said.text})"
         if state is State.DONE or (state is State.NONE and self.spec.bootstrap is None):
             self._reach(Phase.DONE)
         elif state is State.FAILED:
-            self.failed = (
-                f"Step {step} ({description}) failed with exit code {code}; it is not tried again. Its last words:"
-            )
+            self.failed = f"Failed with exit code {said.code} in {where}; it is not tried again. Its last words:"
         elif state is State.TIMEOUT:
             limit = self.spec.container.bootstrap_timeout.total_seconds()
-            self.failed = f"Not finished after {limit:g} s, in step {step} ({description}); it is not tried again. Its last words:"
+            self.failed = f"Not finished after {limit:g} s, in {where}; it is not tried again. Its last words:"
         elif state is State.LOST:
             self.failed = "The container was restarted in the middle; delete the Machine to have it replaced"
 

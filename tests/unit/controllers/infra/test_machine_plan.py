@@ -8,7 +8,7 @@ import pytest
 from capi.api.infra.v1beta2 import DevMachine, DevMachineStatus
 from capi.backends.port import Address, BackendUnavailable, Delay, Instance, InstanceGone, Stage
 from capi.controllers.infra.machine import plan as planning
-from capi.controllers.infra.machine.plan import Scope
+from capi.controllers.infra.machine.scope import Scope
 from capi.kube.errors import TerminalError
 from capi.kube.objects import from_wire
 from capi.runtime.plan import Apply, ClusterKey, Plan
@@ -37,8 +37,15 @@ def a_fresh(name: str = "a", *, spec: dict[str, Any] | None = None, **metadata: 
 
 
 def a_scope(infra: DevMachine | None = None, **parts: Any) -> Scope:
-    given = {"machine": None, "machine_pool": a_machine_pool(), "cluster": a_cluster(), "pool": "prod-workers", **parts}
-    return Scope(infra or a_fresh(), **given)
+    infra = infra or a_fresh()
+    given: dict[str, Any] = {
+        "machine_pool": a_machine_pool(),
+        "cluster": a_cluster(),
+        "pool": "prod-workers",
+        "simulated": True,
+        "id": infra.spec.provider_id or f"in-memory:///ns/prod/{infra.name}",
+    }
+    return Scope(infra=infra, **{**given, **parts})
 
 
 def an_instance(stage: Stage, **more: Any) -> Instance:
@@ -161,7 +168,7 @@ def test_only_a_machine_on_its_own_gets_its_provider_id_written_by_this_controll
     [write] = alone.writes
     assert isinstance(write, Apply)
     assert write.body == {"spec": {"providerID": "in-memory:///ns/prod/a"}}
-    assert progress(a_scope(an_infra("a")), an_instance(Stage.RUNNING)).writes == ()
+    assert not progress(a_scope(an_infra("a")), an_instance(Stage.RUNNING)).writes
 
 
 def test_a_lost_machine_stays_lost_and_is_not_retried() -> None:

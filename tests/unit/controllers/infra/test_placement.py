@@ -7,7 +7,9 @@ from random import Random
 import pytest
 
 from capi.api.infra.v1beta2 import DevMachine
+from capi.controllers.infra.family import DEV
 from capi.controllers.infra.machine import plan as machine_plan
+from capi.controllers.infra.machine.scope import Scope as MachineScope
 from capi.controllers.infra.machinepool.placement import placed
 from capi.controllers.infra.machinepool.plan import plan
 from capi.controllers.infra.machinepool.scope import Scope
@@ -53,7 +55,7 @@ def test_domains_never_differ_by_more_than_one_as_a_pool_grows() -> None:
 
 def made(*infra: DevMachine) -> dict[str, str]:
     machines = {m.name: a_machine(m.name) for m in infra}
-    planned = plan(Scope(a_pool(), THREE, a_cluster(), infra, machines), NOW)
+    planned = plan(Scope(a_pool(), DEV, THREE, a_cluster(), infra, machines), NOW)
     writes = [w for w in planned.writes if isinstance(w, Apply) and w.target.resource == DevMachine.resource]
     return {w.target.name: w.body["metadata"]["annotations"].get(DOMAIN, "") for w in writes}
 
@@ -61,7 +63,7 @@ def made(*infra: DevMachine) -> dict[str, str]:
 def test_a_pool_says_where_each_of_its_instances_goes_and_its_backend_is_told() -> None:
     new = made(infra_in("a", "fd2"), infra_in("b", "fd3"))
     assert list(new.values()) == ["fd1"]
-    seen = machine_plan.Scope(infra_in("a", "fd2"), None, THREE, a_cluster())
+    seen = MachineScope(infra=infra_in("a", "fd2"), machine_pool=THREE, cluster=a_cluster())
     assert machine_plan.instance_spec(seen, NOW).failure_domain == "fd2"
 
 
