@@ -1,0 +1,245 @@
+"""A world whose machines are containers: embedded API, all controllers, a real engine, real time.
+
+The workload cluster's API is hosted in the process (DevControlPlane), and `kubelets.Kubelets` stands in for the kubelets of the
+small test image, which has none: it registers a Node for each container that has been bootstrapped and marks it when the
+container stops. Everything else is real.
+"""
+
+import asyncio
+import base64
+import contextlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from aiodocker import Docker
+
+from capi.aio.clock import SystemClock
+from capi.api.core.v1beta2 import Machine
+from capi.api.infra.v1beta2 import DevMachine
+from capi.app import compose, embedded, inputs
+from capi.backends.docker.backend import DockerBackend
+from capi.client.client import Client
+from capi.kube.objects import Resource
+from capi.kube.types import Object, ResourceType
+from capi.runtime.manager import Manager
+from capi.runtime.plan import ClusterKey
+from capi.server.store.memory import MemoryStore
+from tests.docker.kubelets import Kubelets
+
+NODE = os.environ.get("CAPI_TEST_NODE_IMAGE", "capi-test/node")
+IMAGE = f"{NODE}:v1.34.0"
+NEWER = f"{NODE}:v1.34.1"
+SECRETS = ResourceType("", "v1", "Secret", "secrets")
+CORE, INFRA = "cluster.x-k8s.io/v1beta2", "infrastructure.cluster.x-k8s.io/v1beta2"
+JOIN = """#cloud-config
+write_files:
+- path: /run/kubeadm/kubeadm-join-config.yaml
+  content: |
+    apiVersion: kubeadm.k8s.io/v1beta4
+    kind: JoinConfiguration
+    discovery: {bootstrapToken: {token: abcdef.0123456789abcdef, apiServerEndpoint: "x:6443", unsafeSkipCAVerification: true}}
+runcmd:
+- kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml
+"""
+
+
+def cluster(name: str = "c1", namespace: str = "default", **docker: Any) -> list[Object]:
+    """A Cluster of containers whose API is hosted in the process."""
+    metadata = {"name": name, "namespace": namespace}
+    ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevCluster", "name": name}
+    plane = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "DevControlPlane", "name": name}
+    return [
+        {
+            "apiVersion": CORE, "kind": "Cluster", "metadata": metadata,
+            "spec": {"controlPlaneRef": plane, "infrastructureRef": ref},
+        },
+        {"apiVersion": INFRA, "kind": "DevCluster", "metadata": metadata, "spec": {"backend": {"docker": docker}}},
+        {
+            "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "DevControlPlane", "metadata": metadata,
+            "spec": {"version": "v1.34.0"},
+        },
+    ]  # fmt: skip
+
+
+def secret(name: str = "w-bootstrap", data: str = JOIN, namespace: str = "default", format_: str = "") -> Object:
+    """Bootstrap data."""
+    values = {"value": data, **({"format": format_} if format_ else {})}
+    return {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
+        "type": "cluster.x-k8s.io/secret",
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
+    }  # fmt: skip
+
+
+def pool(  # noqa: PLR0913 - what tests vary
+    replicas: int | None = 3,
+    *,
+    name: str = "w",
+    cluster: str = "c1",
+    namespace: str = "default",
+    version: str = "v1.34.0",
+    data: str = "w-bootstrap",
+    image: str = IMAGE,
+    template: Object | None = None,
+    spec: Object | None = None,
+    **docker: Any,
+) -> list[Object]:
+    """A MachinePool of containers. `template` and `spec` go into the MachinePool, the rest into spec.backend.docker."""
+    metadata = {"name": name, "namespace": namespace}
+    ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachinePool", "name": name}
+    machine = {
+        "clusterName": cluster, "version": version, "bootstrap": {"dataSecretName": data}, "infrastructureRef": ref,
+        **(template or {}),
+    }  # fmt: skip
+    wanted: Object = {"clusterName": cluster, "template": {"spec": machine}, **(spec or {})}
+    if replicas is not None:
+        wanted["replicas"] = replicas
+    image_of = {"customImage": image} if image else {}
+    return [
+        {"apiVersion": CORE, "kind": "MachinePool", "metadata": metadata, "spec": wanted},
+        {
+            "apiVersion": INFRA, "kind": "DevMachinePool", "metadata": metadata,
+            "spec": {"backend": {"docker": {**image_of, **docker}}},
+        },
+    ]  # fmt: skip
+
+
+class DockerWorld:
+    """A running world; `client` is a user with all rights, `docker` somebody at the engine's command line."""
+
+    def __init__(self, api: embedded.EmbeddedApi, docker: Docker, host: str | None) -> None:
+        self.api = api
+        self.docker = docker
+        self.host = host
+        """The engine's address for the controllers; None: the usual one."""
+        self.clock = SystemClock()
+        self.client = Client(api.transport("user"), user_agent="user")
+        self._stack = AsyncExitStack()
+        self.infra: compose.Infrastructure
+        self.manager: Manager
+
+    async def start_controllers(self) -> None:
+        self._stack = AsyncExitStack()
+        bare = await self._stack.enter_async_context(
+            compose.infrastructure(self.clock, host="127.0.0.1", sockets=False)
+        )
+        engine = await self._stack.enter_async_context(DockerBackend(self.clock, host=self.host))
+        self.infra = compose.Infrastructure(bare.workloads, bare.backend, engine)
+        self.manager = compose.manager(self.api.transport(), self.clock, self.infra)
+        running = asyncio.ensure_future(self.manager.run())
+        kubelets = asyncio.ensure_future(Kubelets(self.docker, self.infra.workloads.client).run())
+        self._stack.push_async_callback(_ended, self.manager, running, kubelets)
+
+    async def stop_controllers(self) -> None:
+        await self._stack.aclose()
+
+    async def apply(self, *objects: Object) -> None:
+        read = [inputs.Manifest(body, "test") for body in objects]
+        await inputs.check(self.client, read)
+        await inputs.apply(self.client, read)
+
+    async def until(self, holds: Callable[[], Awaitable[Any]], seconds: float = 60.0, what: str = "") -> float:
+        """Wait until `holds`; how long that took, in seconds."""
+        began = self.clock.monotonic()
+        while not await holds():
+            if self.clock.monotonic() - began > seconds:
+                raise AssertionError(f"{what or holds} does not come true in {seconds:g} s:\n{await self.picture()}")
+            await asyncio.sleep(0.05)
+        return self.clock.monotonic() - began
+
+    async def machines(self, pool: str = "w", namespace: str = "default") -> dict[str, Machine]:
+        found = await self.client.list(Machine, namespace, labels=f"cluster.x-k8s.io/pool-name={pool}")
+        return {machine.name: machine for machine in found}
+
+    async def infra_machines(self, kind: type[Resource] = DevMachine, namespace: str = "default") -> dict[str, Any]:
+        return {obj.name: obj for obj in await self.client.list(kind, namespace)}
+
+    async def running(self, count: int, pool: str = "w", namespace: str = "default") -> bool:
+        """Exactly so many Machines are there, all of them Running and Ready."""
+        found = (await self.machines(pool, namespace)).values()
+        return len(found) == count and all(is_ready(m) and m.status.phase == "Running" for m in found)
+
+    async def containers(self, *labels: str) -> Sequence[Object]:
+        """Those of the provider, whatever their state."""
+        import orjson
+
+        wanted = orjson.dumps({"label": ["dev.cluster.x-k8s.io/namespace", *labels]}).decode()
+        found = await self.docker.containers.list(all=True, filters=wanted)
+        return [one._container for one in found]
+
+    def workload(self, cluster: str = "c1", namespace: str = "default") -> Client:
+        found = self.infra.workloads.client(ClusterKey(namespace, cluster))
+        assert found is not None, "the workload API is not served"
+        return found
+
+    async def delete(self, kind: type[Resource], name: str, namespace: str = "default") -> None:
+        await self.client.delete(kind, name, namespace)
+
+    async def picture(self) -> str:
+        """All that is there, for messages of tests that fail."""
+        lines: list[str] = []
+        for resource in _SHOWN:
+            with contextlib.suppress(Exception):
+                listed = await self.client.send("GET", f"/apis/{resource}")
+                import orjson
+
+                for item in orjson.loads(listed)["items"]:
+                    conditions = [
+                        f"{c['type']}={c['status']}/{c.get('reason')}: {c.get('message', '')}"
+                        for c in (item.get("status") or {}).get("conditions", ())
+                        if c["status"] != "True"
+                    ]
+                    lines.append(f"{resource.rpartition('/')[2]}/{item['metadata']['name']} {conditions}")
+        lines += [f"container {c['Names'][0]} {c['Status']}" for c in await self.containers()]
+        return "\n".join(lines)
+
+
+_SHOWN = tuple(
+    f"{group}/v1beta2/{plural}"
+    for group, plurals in (
+        ("cluster.x-k8s.io", ("clusters", "machinepools", "machines", "machinehealthchecks")),
+        (
+            "infrastructure.cluster.x-k8s.io",
+            ("devclusters", "devmachinepools", "devmachines", "dockerclusters", "dockermachinepools", "dockermachines"),
+        ),
+        ("controlplane.cluster.x-k8s.io", ("devcontrolplanes",)),
+    )
+    for plural in plurals
+)
+
+
+def is_ready(obj: Any) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in obj.status.conditions)
+
+
+def condition(obj: Any, type_: str) -> Any:
+    """Of that type; fails without one."""
+    return next(c for c in obj.status.conditions if c.type == type_)
+
+
+@asynccontextmanager
+async def docker_world(host: str | None = None) -> AsyncIterator[DockerWorld]:
+    """A fresh world; `host`: how the controllers reach the engine, e.g. by a proxy. Clusters are left to the test to delete."""
+    async with AsyncExitStack() as stack:
+        docker = await stack.enter_async_context(Docker())
+        api = await stack.enter_async_context(embedded.embedded_api(MemoryStore(), SystemClock()))
+        serving = asyncio.ensure_future(api.registry.run())
+        made = DockerWorld(api, docker, host)
+        try:
+            await made.start_controllers()
+            yield made
+        finally:
+            await made.stop_controllers()
+            serving.cancel()
+            await asyncio.wait([serving])
+
+
+async def _ended(manager: Manager, running: "asyncio.Future[None]", kubelets: "asyncio.Future[None]") -> None:
+    manager.stop()
+    kubelets.cancel()
+    await asyncio.wait([running, kubelets])
+    for task in (running, kubelets):
+        if not task.cancelled():
+            task.result()
