@@ -36,7 +36,7 @@ class ClusterApiAdmission:
             return (), ()
         if self._is_old(info):
             obj, old = self._hub(obj), self._hub(old) if old is not None else None
-        return rules.validate(obj, old), ()
+        return rules.causes(obj, old, dry_run=options.dry_run), ()
 
     def _is_old(self, info: ResourceInfo) -> bool:
         return converts(info.type.group_kind) and info.type.api_version != HUB

@@ -43,7 +43,8 @@ def validate(body: Object) -> Object:
     obj, rules = request.get("object"), _rules(request)
     if not isinstance(obj, dict) or rules is None or at(obj, "metadata", "deletionTimestamp"):
         return _answer(request)
-    causes = _judged(lambda: rules.validate(obj, request.get("oldObject")))
+    old, dry_run = request.get("oldObject"), bool(request.get("dryRun"))
+    causes = _judged(lambda: rules.causes(obj, old, dry_run=dry_run))
     return _refusal(request, obj, causes) if causes else _answer(request)
 
 

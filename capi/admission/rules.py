@@ -37,8 +37,15 @@ def put(obj: Object, value: Any, *path: str) -> Object:
 
 
 def fill(obj: Object, value: Any, *path: str) -> Object:
-    """`obj` with `value` at a path if nothing is there."""
-    return obj if at(obj, *path) is not None else put(obj, value, *path)
+    """`obj` with `value` at a path if nothing is there. What is in the way and no object is left for the schema to name."""
+    here: Any = obj
+    for name in path:
+        if not isinstance(here, dict):
+            return obj
+        here = here.get(name)
+        if here is None:
+            return put(obj, value, *path)
+    return obj
 
 
 def cluster_label(obj: Object) -> Object:

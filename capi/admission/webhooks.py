@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from capi.kube.types import Object
+from capi.admission.convert import converts
+from capi.kube.types import GroupKind, Object
 
 MUTATING: Final = "capi-mutating-webhook-configuration"
 VALIDATING: Final = "capi-validating-webhook-configuration"
@@ -20,6 +21,9 @@ TIMEOUT_SECONDS: Final = 10
 _REGISTRATION: Final = "admissionregistration.k8s.io/v1"
 _CREATED: Final = "request.operation == 'CREATE'"
 _SPEC_CHANGED: Final = f"{_CREATED} || object.?spec != oldObject.?spec"
+_SPEC_OF_OTHERS: Final = f"({_SPEC_CHANGED}) && !object.?metadata.?labels[?'cluster.x-k8s.io/pool-name'].hasValue()"
+"""Machines of pools are made by the pool's controller, from a spec that was checked."""
+_OF_TEMPLATE: Final = "?spec.?template.?spec"
 _NO_LABEL: Final = (
     "object.?metadata.?labels[?'cluster.x-k8s.io/cluster-name'].orValue('') != object.?spec.?clusterName.orValue('')"
 )
@@ -31,6 +35,24 @@ def _incomplete(spec: str) -> str:
         f"!object.{spec}.?version.orValue('v').startsWith('v')"
         f" || !object.{spec}.?deletion.?nodeDeletionTimeoutSeconds.hasValue()"
     )
+
+
+def _no_backend(spec: str) -> str:
+    """The spec of a Dev kind at a path says no backend."""
+    return " && ".join(f"!object.{spec}.?backend.?{name}.hasValue()" for name in ("docker", "inMemory"))
+
+
+def _incomplete_cluster(spec: str, docker: str) -> str:
+    """A cluster of containers, whose spec and backend are at the paths, has no port, or domains that say too little."""
+    domains = f"object.{docker}.?failureDomains.orValue([])"
+    return (
+        f"!object.{spec}.?controlPlaneEndpoint.?port.hasValue() || {domains}.exists(domain, !has(domain.controlPlane))"
+    )
+
+
+def _incomplete_dev_cluster(spec: str) -> str:
+    docker = f"{spec}.?backend.?docker"
+    return f"{_no_backend(spec)} || object.{docker}.hasValue() && ({_incomplete_cluster(spec, docker)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +98,16 @@ WEBHOOKS: Sequence[Webhook] = (
         validate_if=_SPEC_CHANGED,
     ),
     Webhook(_CORE, "MachineDrainRule", "machinedrainrules", validate_if=_SPEC_CHANGED),
-    Webhook(_INFRA, "DevCluster", "devclusters", validate_if=_SPEC_CHANGED),
-    Webhook(
-        _INFRA,
-        "DevMachine",
-        "devmachines",
-        # those of pools are made by the pool's controller, from a spec that was checked
-        validate_if=f"({_SPEC_CHANGED}) && !object.?metadata.?labels[?'cluster.x-k8s.io/pool-name'].hasValue()",
-    ),
-    Webhook(_INFRA, "DevMachinePool", "devmachinepools", validate_if=_SPEC_CHANGED),
+    Webhook(_INFRA, "DevCluster", "devclusters", _incomplete_dev_cluster("?spec"), _SPEC_CHANGED),
+    Webhook(_INFRA, "DevClusterTemplate", "devclustertemplates", _incomplete_dev_cluster(_OF_TEMPLATE), _SPEC_CHANGED),
+    Webhook(_INFRA, "DevMachine", "devmachines", _no_backend("?spec"), _SPEC_OF_OTHERS),
+    Webhook(_INFRA, "DevMachineTemplate", "devmachinetemplates", _no_backend(_OF_TEMPLATE), _SPEC_CHANGED),
+    Webhook(_INFRA, "DevMachinePool", "devmachinepools", _no_backend("?spec"), _SPEC_CHANGED),
+    Webhook(_INFRA, "DevMachinePoolTemplate", "devmachinepooltemplates", _no_backend(_OF_TEMPLATE), _SPEC_CHANGED),
+    Webhook(_INFRA, "DockerCluster", "dockerclusters", _incomplete_cluster("?spec", "?spec"), _SPEC_CHANGED),
+    Webhook(_INFRA, "DockerMachine", "dockermachines", validate_if=_SPEC_OF_OTHERS),
+    Webhook(_INFRA, "DockerMachineTemplate", "dockermachinetemplates", validate_if=_SPEC_CHANGED),
+    Webhook(_INFRA, "DockerMachinePool", "dockermachinepools", validate_if=_SPEC_CHANGED),
 )
 
 
@@ -141,7 +164,8 @@ def _hooks(verb: str, endpoint: Endpoint) -> Iterator[Object]:
             yield _hook(hook, "validation", VERSION, client, hook.validate_if)
         if verb == "mutate" and hook.default_if:
             yield {**_hook(hook, "default", VERSION, client, hook.default_if), "matchPolicy": "Exact"}
-            yield {**_hook(hook, f"default-{OLD_VERSION}", OLD_VERSION, client), "matchPolicy": "Exact"}
+            if converts(GroupKind(hook.group, hook.kind)):
+                yield {**_hook(hook, f"default-{OLD_VERSION}", OLD_VERSION, client), "matchPolicy": "Exact"}
 
 
 def _hook(hook: Webhook, prefix: str, version: str, client: Object, condition: str = "") -> Object:

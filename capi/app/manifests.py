@@ -1,13 +1,12 @@
 """What a Kubernetes cluster needs to run the controllers: CRDs, namespace, RBAC, policies, webhooks, Deployment.
 
 The policies (ValidatingAdmissionPolicy, Kubernetes 1.30) refuse what the embedded server's admission refuses and a CRD
-cannot: kinds and backends that nothing acts on yet.
+cannot: kinds that nothing acts on yet.
 """
 
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from capi.admission.infra import NO_DOCKER
 from capi.admission.kinds import KINDS
 from capi.admission.webhooks import Endpoint, configurations
 from capi.api import crds
@@ -109,10 +108,7 @@ def policies() -> list[Object]:
         rules = KINDS.get(GroupKind(group, names["kind"]))
         if rules is not None and rules.refused:
             out += _policy(f"capi-no-{names['plural']}", group, [names["plural"]], ["CREATE"], "false", rules.refused)
-    without = "!has(object.spec) || !has(object.spec.backend) || !has(object.spec.backend.docker)"
-    kinds = ["devclusters", "devmachinepools", "devmachines"]
-    group = "infrastructure.cluster.x-k8s.io"
-    return out + _policy("capi-no-docker-backend", group, kinds, ["CREATE", "UPDATE"], without, NO_DOCKER)
+    return out
 
 
 def _policy(

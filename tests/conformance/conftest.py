@@ -128,8 +128,6 @@ def _asking(folder: Path, kubectl: str) -> Iterator[Path]:
     with real_apiserver.running(assets, folder / "real") as kubeconfig:
         k = Kubectl(kubectl, kubeconfig)
         k.run("apply", "--server-side", "-f", "-", stdin=capi("manifests", "--only", "crds").stdout)
-        k.run(
-            "wait", "--for=condition=Established", "crd", "-l", "cluster.x-k8s.io/provider=cluster-api", "--timeout=30s"
-        )
+        k.run("wait", "--for=condition=Established", "crd", "-l", "cluster.x-k8s.io/provider", "--timeout=30s")
         with running_webhook(kubeconfig, folder / "webhook.log"):
             yield kubeconfig

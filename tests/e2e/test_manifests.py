@@ -36,14 +36,6 @@ spec:
       bootstrap: {dataSecretName: ""}
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DevMachineTemplate, name: p}
 """
-DEV_POOL = """
-apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-kind: DevMachinePool
-metadata: {name: p, namespace: default}
-spec: {backend: {docker: {}}}
-"""
-
-
 WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
@@ -69,7 +61,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[K
 
 def test_everything_is_accepted(server: Kubectl) -> None:
     assert server.names("crd") >= {"machinepools.cluster.x-k8s.io", "devmachinepools.infrastructure.cluster.x-k8s.io"}
-    assert server.names("validatingadmissionpolicies") >= {"capi-no-machinesets", "capi-no-docker-backend"}
+    assert server.names("validatingadmissionpolicies") >= {"capi-no-machinesets", "capi-no-machinedeployments"}
     assert "capi-manager" in server.names("deployments", "-n", "capi-system")
 
 
@@ -85,7 +77,6 @@ def test_everything_is_accepted(server: Kubectl) -> None:
         pytest.param(POOL.replace("v1.35.4", "1.35.4"), ["spec.template.spec.version"], id="version without v"),
         pytest.param(POOL.replace('{dataSecretName: ""}', "{}"), ["spec.template.spec.bootstrap"], id="no bootstrap"),
         pytest.param(MACHINE_SET, ["MachineSets are not reconciled"], id="MachineSet"),
-        pytest.param(DEV_POOL, ["docker backend is not supported"], id="docker backend"),
     ],
 )
 def test_bad_input_is_refused_without_a_webhook(server: Kubectl, manifest: str, words: list[str]) -> None:

@@ -64,7 +64,7 @@ class DockerCluster(Resource):
     status: DevClusterStatus = DevClusterStatus()
 
 
-_IMAGE: Final = Cel(
+CONSTANT_IMAGE: Final = Cel(
     rule="(has(self.customImage) ? self.customImage : '') == (has(oldSelf.customImage) ? oldSelf.customImage : '')",
     message="field is immutable",
     field_path=".customImage",
@@ -120,7 +120,7 @@ class DockerMachine(Resource):
 
     resource: ClassVar[ResourceType] = ResourceType(GROUP, VERSION_NAME, "DockerMachine", "dockermachines")
     crd: ClassVar[Crd] = Crd(singular="dockermachine", labels=LABELS, required=(), columns=DevMachine.crd.columns)
-    spec: Annotated[DockerMachineSpec, Rule(cel=(_IMAGE,))] = DockerMachineSpec()
+    spec: Annotated[DockerMachineSpec, Rule(cel=(CONSTANT_IMAGE,))] = DockerMachineSpec()
     status: Annotated[DevMachineStatus, Rule(shape=DockerMachineStatus)] = DevMachineStatus()
 
 

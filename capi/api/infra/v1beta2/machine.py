@@ -21,7 +21,7 @@ from capi.api.schema import AGE, CLUSTER_LABEL_COLUMN, PAUSED, Cel, Column, Crd,
 from capi.kube.objects import Api, Resource
 from capi.kube.types import ResourceType
 
-_IMAGE: Final = Cel(
+CONSTANT_IMAGE: Final = Cel(
     rule="!has(self.backend.docker) || !has(oldSelf.backend.docker)"
     " || (has(self.backend.docker.customImage) ? self.backend.docker.customImage : '')"
     " == (has(oldSelf.backend.docker.customImage) ? oldSelf.backend.docker.customImage : '')",
@@ -97,7 +97,7 @@ class DevMachine(Resource):
             AGE,
         ),
     )
-    spec: Annotated[DevMachineSpec, Rule(cel=(_IMAGE,))] = DevMachineSpec()
+    spec: Annotated[DevMachineSpec, Rule(cel=(CONSTANT_IMAGE,))] = DevMachineSpec()
     status: DevMachineStatus = DevMachineStatus()
 
 
@@ -111,15 +111,6 @@ class DevMachineTemplateResource(Api, kw_only=True):
 class DevMachineTemplateSpec(Api, kw_only=True):
     """What is wanted of a DevMachineTemplate."""
 
-    openapi: ClassVar[Rule] = Rule(
-        cel=(
-            Cel(
-                rule="self.template.spec == oldSelf.template.spec",
-                message="is immutable; create a new DevMachineTemplate instead",
-                field_path=".template.spec",
-            ),
-        )
-    )
     template: DevMachineTemplateResource
 
 
