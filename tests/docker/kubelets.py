@@ -18,6 +18,7 @@ from capi.runtime.plan import ClusterKey
 NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 LOOK = 0.1
 """Seconds between two looks at the engine; a real kubelet takes longer."""
+_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _LABELS = ("dev.cluster.x-k8s.io/namespace", "dev.cluster.x-k8s.io/machine")
 
 
@@ -65,7 +66,9 @@ class Kubelets:
         name = container["Names"][0].lstrip("/")
         if client is None:
             return False
-        conditions = [{"type": "Ready", "status": "True" if state == "Ready" else "Unknown", "reason": state}]
+        ready = state == "Ready"
+        conditions = [{"type": "Ready", "status": "True" if ready else "Unknown", "reason": state}]
+        conditions += [{"type": type_, "status": "False" if ready else "Unknown", "reason": state} for type_ in _PRESSURES]
         node = {"metadata": {"name": name}, "status": {"conditions": conditions, "nodeInfo": {"kubeletVersion": "v1.34.0"}}}
         try:
             await client.create(NODES, node)
