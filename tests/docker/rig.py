@@ -28,6 +28,7 @@ from capi.runtime.plan import ClusterKey
 from capi.server.store.memory import MemoryStore
 from tests.docker.kubelets import Kubelets
 
+NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 NODE = os.environ.get("CAPI_TEST_NODE_IMAGE", "capi-test/node")
 IMAGE = f"{NODE}:v1.34.0"
 NEWER = f"{NODE}:v1.34.1"
