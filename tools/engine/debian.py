@@ -1,6 +1,7 @@
-"""Root file systems of Debian packages, kept as tar files in the work folder."""
+"""Root file systems of Debian packages, kept as tar files in the machine's cache."""
 
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -9,10 +10,11 @@ from pathlib import Path
 
 from tools.engine import host
 from tools.engine.place import Place
-from tools.engine.shell import Failed, Missing, read, run, step
+from tools.engine.shell import Failed, Missing, read, run, step, works
 
 SUITE = "bookworm"
 INCLUDE = "ca-certificates"
+SCRATCH_MEMORY = 4 << 30  # bytes; the largest root has 0.8 GB
 UNUSED = (
     "usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "usr/share/info/*",
     "var/cache/apt/*", "var/lib/apt/lists/*", "var/log/*.log", "var/cache/debconf/*-old",
@@ -21,7 +23,7 @@ UNUSED = (
 
 def base(place: Place) -> Path:
     """Tar of the smallest Debian there is, with certificates: 90 MB."""
-    made = place.folder / f"debian-{SUITE}.tar"
+    made = place.cache / f"{_key('base', (SUITE, INCLUDE, *UNUSED))}.tar"
     if not made.exists():
         host.require_root()
         host.install("debootstrap")
@@ -38,8 +40,7 @@ def base(place: Place) -> Path:
 
 def with_packages(place: Place, name: str, packages: Sequence[str]) -> Path:
     """Tar of the base with packages in it; made again when the list changes."""
-    wanted = hashlib.sha256(f"{SUITE} {' '.join(sorted(packages))}".encode()).hexdigest()[:12]
-    made = place.folder / f"debian-{name}-{wanted}.tar"
+    made = place.cache / f"{_key(name, (SUITE, INCLUDE, *UNUSED, *packages))}.tar"
     if not made.exists():
         start = base(place)
         with step(f"Debian packages of {name}"), scratch(place) as root:
@@ -49,15 +50,22 @@ def with_packages(place: Place, name: str, packages: Sequence[str]) -> Path:
     return made
 
 
+def _key(name: str, inputs: Sequence[str]) -> str:
+    return f"debian-{name}-{hashlib.sha256(' '.join(inputs).encode()).hexdigest()[:12]}"
+
+
 @contextmanager
 def scratch(place: Place) -> Iterator[Path]:
-    """An empty folder in the work folder, removed at the end."""
+    """An empty folder in the work folder, removed at the end; in memory if there is enough, where dpkg is twice as fast."""
     place.folder.mkdir(parents=True, exist_ok=True)
     root = Path(tempfile.mkdtemp(prefix="root-", dir=place.folder))
+    in_memory = host.free_memory() > SCRATCH_MEMORY and works("mount", "-t", "tmpfs", "tmpfs", root)
     root.chmod(0o755)
     try:
         yield root
     finally:
+        if in_memory:
+            run("umount", root)
         shutil.rmtree(root)
 
 
@@ -101,6 +109,6 @@ def _pack(root: Path, target: Path) -> None:
     for name in ("etc/resolv.conf", "etc/hostname", "etc/machine-id"):
         (root / name).unlink(missing_ok=True)
     (root / "etc/machine-id").touch()
-    partial = target.with_suffix(".partial")
+    partial = target.with_suffix(f".{os.getpid()}")
     run("tar", "--sort=name", "--numeric-owner", "--one-file-system", "-C", root, "-cf", partial, ".")
     partial.rename(target)

@@ -58,6 +58,12 @@ def may_raise_limits() -> bool:
     return bool(bounding >> CAP_SYS_RESOURCE & 1)
 
 
+def free_memory() -> int:
+    """Bytes that programs could have now."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+
+
 def mount_cgroups() -> None:
     """Mount what is missing: nothing on cgroup v2; else each v1 controller, and systemd's own hierarchy for the nodes."""
     if any(kind == "cgroup2" and point == str(CGROUPS) for point, kind, _ in _mounts()):

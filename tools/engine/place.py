@@ -23,6 +23,17 @@ class Place:
         return cls(folder, f"capi-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}")
 
     @property
+    def cache(self) -> Path:
+        """Of the machine, like Go's build cache: what costs minutes and is the same for every checkout. ENGINE_CACHE overrides.
+
+        Names in it carry a digest of what made them, and files appear whole, so checkouts may share it at the same time.
+        """
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = Path(os.environ.get("ENGINE_CACHE") or home / "capi-engine").resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
     def run(self) -> Path:
         """What ends with the engine. Not in the work folder: a socket's path has at most 107 bytes."""
         return Path("/run") / self.name
