@@ -1,0 +1,1 @@
+"""Tests against a real Docker engine: `make e2e-docker`."""

@@ -1,0 +1,104 @@
+"""The images of the tests: nodes without Kubernetes, and the load balancer."""
+
+import hashlib
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.engine import archive, debian
+from tools.engine.archive import Image, Layer
+from tools.engine.place import Place
+from tools.engine.shell import Failed, read, run, step
+
+FILES = Path(__file__).resolve().parent / "files"
+NODE = "capi-test/node"
+VERSIONS = ("v1.34.0", "v1.34.1", "v1.35.0")
+LOAD_BALANCER = "kindest/haproxy:v20230606-42a2262b"
+INPUTS = "capi-test.inputs"
+"""Label of every image made here: a digest of what it was made from."""
+LOAD_BALANCER_PROGRAMS = ("/usr/sbin/haproxy", "/usr/bin/cp", "/usr/bin/mkdir", "/usr/bin/kill")
+"""All there is in the real image: no shell, so the provider must not need one. Upstream: kind images/haproxy/Dockerfile."""
+LOAD_BALANCER_FILES = ("etc/passwd", "etc/group", "etc/nsswitch.conf", "etc/ssl/certs/ca-certificates.crt")
+
+
+def build(place: Place) -> None:
+    """Make what is missing or out of date on the engine of DOCKER_HOST."""
+    node_inputs = digest(FILES / "node")
+    for version in VERSIONS:
+        ensure(place, f"{NODE}:{version}", node_inputs, lambda work, v=version: _node(place, work, v))
+    ensure(place, LOAD_BALANCER, digest(FILES / "haproxy.cfg"), lambda work: _load_balancer(place, work))
+
+
+def ensure(place: Place, name: str, inputs: str, make: Callable[[Path], tuple[Image, list[Layer]]]) -> None:
+    """Load the image that `make` makes in a folder, unless one of these inputs, or one from elsewhere, is there."""
+    if present(name) in (inputs, ""):
+        return
+    place.folder.mkdir(parents=True, exist_ok=True)
+    with step(f"image {name}"), tempfile.TemporaryDirectory(prefix="image-", dir=place.folder) as folder:
+        image, layers = make(Path(folder))
+        labelled = Image(image.name, image.entrypoint, image.stop_signal, image.env, {**image.labels, INPUTS: inputs})
+        file = Path(folder) / "archive.tar"
+        archive.write(file, labelled, layers, platform.machine())
+        run("docker", "load", "-q", "-i", file)
+
+
+def present(name: str) -> str | None:
+    """The digest of the inputs of an image that the engine has; empty if it was not made here; None if there is none."""
+    try:
+        return read("docker", "image", "inspect", "--format", f'{{{{with .Config.Labels}}}}{{{{index . "{INPUTS}"}}}}{{{{end}}}}', name)
+    except Failed:
+        return None
+
+
+def digest(*paths: Path) -> str:
+    """Of files and folders with their names, and of the modules that make images of them."""
+    files = sorted(file for path in (*paths, Path(__file__).parent) for file in ([path] if path.is_file() else path.glob("*")))
+    total = hashlib.sha256()
+    for file in (f for f in files if f.is_file() and f.name not in _NOT_IN_IMAGES):
+        total.update(file.name.encode() + b"\0" + file.read_bytes())
+    return total.hexdigest()[:16]
+
+
+_NOT_IN_IMAGES = {"__main__.py", "daemon.py", "dns.py", "host.py", "place.py", "processes.py", "shell.py", "start", "stop"}
+
+
+def _node(place: Place, work: Path, version: str) -> tuple[Image, list[Layer]]:
+    """Debian and the stand-ins. `/kind/version` makes each version an image of its own."""
+    stand_in = (FILES / "node/stand-in").read_bytes()
+    files = [
+        ("usr/local/bin/entrypoint", 0o755, (FILES / "node/entrypoint").read_bytes()),
+        *((f"usr/local/bin/{name}", 0o755, stand_in) for name in ("kubeadm", "crictl", "ctr")),
+        ("kind/version", 0o644, version.encode()),
+    ]
+    layers = [archive.layer(debian.base(place)), archive.layer_of_files(files, work / "node.tar")]
+    entrypoint = ("/usr/local/bin/entrypoint", "/sbin/init")
+    return Image(f"{NODE}:{version}", entrypoint, "SIGRTMIN+3", (archive.PATH, "container=docker")), layers
+
+
+def _load_balancer(place: Place, work: Path) -> tuple[Image, list[Layer]]:
+    """HAProxy of Debian with its libraries and three programs, like the image it stands in for."""
+    with debian.scratch(place) as full:
+        debian.unpack(debian.with_packages(place, "haproxy", ("haproxy", "procps")), full)
+        root = work / "root"
+        _stage(full, root)
+    configuration = root / "usr/local/etc/haproxy/haproxy.cfg"
+    configuration.parent.mkdir(parents=True)
+    shutil.copy(FILES / "haproxy.cfg", configuration)
+    entrypoint = ("haproxy", "-W", "-db", "-f", f"/{configuration.relative_to(root)}")
+    return Image(LOAD_BALANCER, entrypoint, "SIGUSR1"), [archive.layer_of_folder(root, work / "root.tar")]
+
+
+def _stage(full: Path, root: Path) -> None:
+    """Programs, the libraries they need and a few files, from one root to another."""
+    for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev", "run", "var/lib/haproxy", "var/tmp"):
+        (root / folder).mkdir(parents=True)
+    (root / "tmp").mkdir(mode=0o1777)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    needed = {library for program in LOAD_BALANCER_PROGRAMS for library in debian.libraries(full, program)}
+    for path in (*LOAD_BALANCER_PROGRAMS, *sorted(needed), *LOAD_BALANCER_FILES):
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(full / path.lstrip("/"), target)
