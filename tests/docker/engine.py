@@ -110,7 +110,9 @@ class Engine:
 
     def read(self, container: str, path: str) -> str:
         """Content of a file in a container, which may have stopped."""
-        with tarfile.open(fileobj=io.BytesIO(self.raw("GET", f"/containers/{container}/archive", None, "", path=path))) as tar:
+        with tarfile.open(
+            fileobj=io.BytesIO(self.raw("GET", f"/containers/{container}/archive", None, "", path=path))
+        ) as tar:
             member = tar.extractfile(tar.next() or tarfile.TarInfo())
             assert member is not None, f"{path} is no file"
             return member.read().decode()

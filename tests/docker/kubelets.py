@@ -68,8 +68,13 @@ class Kubelets:
             return False
         ready = state == "Ready"
         conditions = [{"type": "Ready", "status": "True" if ready else "Unknown", "reason": state}]
-        conditions += [{"type": type_, "status": "False" if ready else "Unknown", "reason": state} for type_ in _PRESSURES]
-        node = {"metadata": {"name": name}, "status": {"conditions": conditions, "nodeInfo": {"kubeletVersion": "v1.34.0"}}}
+        conditions += [
+            {"type": type_, "status": "False" if ready else "Unknown", "reason": state} for type_ in _PRESSURES
+        ]
+        node = {
+            "metadata": {"name": name},
+            "status": {"conditions": conditions, "nodeInfo": {"kubeletVersion": "v1.34.0"}},
+        }
         try:
             await client.create(NODES, node)
         except ApiError:

@@ -11,12 +11,13 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+import orjson
 from aiodocker import Docker
 
 from capi.aio.clock import SystemClock
-from capi.api.core.v1beta2 import Machine
+from capi.api.core.v1beta2 import Cluster, Machine
 from capi.api.infra.v1beta2 import DevMachine
 from capi.app import compose, embedded, inputs
 from capi.backends.docker.backend import DockerBackend
@@ -28,6 +29,7 @@ from capi.runtime.plan import ClusterKey
 from capi.server.store.memory import MemoryStore
 from tests.docker.kubelets import Kubelets
 
+R = TypeVar("R", bound=Resource)
 NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 NODE = os.environ.get("CAPI_TEST_NODE_IMAGE", "capi-test/node")
 IMAGE = f"{NODE}:v1.34.0"
@@ -46,9 +48,9 @@ runcmd:
 """
 
 
-def cluster(name: str = "c1", namespace: str = "default", **docker: Any) -> list[Object]:
+def cluster(name: str = "c1", **docker: Any) -> list[Object]:
     """A Cluster of containers whose API is hosted in the process."""
-    metadata = {"name": name, "namespace": namespace}
+    metadata = {"name": name}
     ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevCluster", "name": name}
     plane = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "DevControlPlane", "name": name}
     return [
@@ -64,22 +66,21 @@ def cluster(name: str = "c1", namespace: str = "default", **docker: Any) -> list
     ]  # fmt: skip
 
 
-def secret(name: str = "w-bootstrap", data: str = JOIN, namespace: str = "default", format_: str = "") -> Object:
+def secret(data: str = JOIN, *, name: str = "w-bootstrap", format_: str = "") -> Object:
     """Bootstrap data."""
     values = {"value": data, **({"format": format_} if format_ else {})}
     return {
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
         "type": "cluster.x-k8s.io/secret",
         "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
     }  # fmt: skip
 
 
-def pool(  # noqa: PLR0913 - what tests vary
+def pool(
     replicas: int | None = 3,
     *,
     name: str = "w",
     cluster: str = "c1",
-    namespace: str = "default",
     version: str = "v1.34.0",
     data: str = "w-bootstrap",
     image: str = IMAGE,
@@ -88,7 +89,7 @@ def pool(  # noqa: PLR0913 - what tests vary
     **docker: Any,
 ) -> list[Object]:
     """A MachinePool of containers. `template` and `spec` go into the MachinePool, the rest into spec.backend.docker."""
-    metadata = {"name": name, "namespace": namespace}
+    metadata = {"name": name}
     ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachinePool", "name": name}
     machine = {
         "clusterName": cluster, "version": version, "bootstrap": {"dataSecretName": data}, "infrastructureRef": ref,
@@ -110,8 +111,10 @@ def pool(  # noqa: PLR0913 - what tests vary
 class DockerWorld:
     """A running world; `client` is a user with all rights, `docker` somebody at the engine's command line."""
 
-    def __init__(self, api: embedded.EmbeddedApi, docker: Docker, host: str | None) -> None:
+    def __init__(self, api: embedded.EmbeddedApi, docker: Docker, namespace: str, host: str | None) -> None:
         self.api = api
+        self.namespace = namespace
+        """Of everything that the test makes, unless it says otherwise."""
         self.docker = docker
         self.host = host
         """The engine's address for the controllers; None: the usual one."""
@@ -136,7 +139,12 @@ class DockerWorld:
     async def stop_controllers(self) -> None:
         await self._stack.aclose()
 
-    async def apply(self, *objects: Object) -> None:
+    async def apply(self, *objects: Object, namespace: str = "") -> None:
+        """As a user, into the test's namespace or another, which is made if need be."""
+        namespace = namespace or self.namespace
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        await inputs.apply(self.client, [inputs.Manifest(space, "test")])
+        objects = tuple({**o, "metadata": {**o["metadata"], "namespace": namespace}} for o in objects)
         read = [inputs.Manifest(body, "test") for body in objects]
         await inputs.check(self.client, read)
         await inputs.apply(self.client, read)
@@ -150,33 +158,53 @@ class DockerWorld:
             await asyncio.sleep(0.05)
         return self.clock.monotonic() - began
 
-    async def machines(self, pool: str = "w", namespace: str = "default") -> dict[str, Machine]:
-        found = await self.client.list(Machine, namespace, labels=f"cluster.x-k8s.io/pool-name={pool}")
+    async def get(self, kind: type[R], name: str) -> R:
+        return await self.client.get(kind, name, self.namespace)
+
+    async def list(self, kind: type[R]) -> Sequence[R]:
+        return await self.client.list(kind, self.namespace)
+
+    async def patch(self, kind: type[Resource], name: str, body: Object, namespace: str = "") -> None:
+        """A merge patch, as a user."""
+        await self.client.patch(kind.resource, name, namespace or self.namespace, body)
+
+    async def delete(self, kind: type[Resource], name: str, namespace: str = "") -> None:
+        await self.client.delete(kind.resource, name, namespace or self.namespace)
+
+    async def gone(self, *kinds: type[Resource], namespace: str = "") -> bool:
+        """No object of these kinds is left."""
+        return not any([await self.client.list(kind, namespace or self.namespace) for kind in kinds])
+
+    async def dismantle(self, cluster: str = "c1", namespace: str = "") -> float:
+        """Delete the Cluster and wait until it is gone; seconds."""
+        await self.delete(Cluster, cluster, namespace)
+        return await self.until(lambda: self.gone(Cluster, namespace=namespace), what="the end of the cluster")
+
+    async def machines(self, pool: str = "w", namespace: str = "") -> dict[str, Machine]:
+        found = await self.client.list(
+            Machine, namespace or self.namespace, labels=f"cluster.x-k8s.io/pool-name={pool}"
+        )
         return {machine.name: machine for machine in found}
 
-    async def infra_machines(self, kind: type[Resource] = DevMachine, namespace: str = "default") -> dict[str, Any]:
-        return {obj.name: obj for obj in await self.client.list(kind, namespace)}
+    async def infra_machines(self, kind: type[Resource] = DevMachine, namespace: str = "") -> dict[str, Any]:
+        return {obj.name: obj for obj in await self.client.list(kind, namespace or self.namespace)}
 
-    async def running(self, count: int, pool: str = "w", namespace: str = "default") -> bool:
+    async def running(self, count: int, pool: str = "w", namespace: str = "") -> bool:
         """Exactly so many Machines are there, all of them Running and Ready."""
         found = (await self.machines(pool, namespace)).values()
         return len(found) == count and all(is_ready(m) and m.status.phase == "Running" for m in found)
 
-    async def containers(self, *labels: str) -> Sequence[Object]:
-        """Those of the provider, whatever their state."""
-        import orjson
-
-        wanted = orjson.dumps({"label": ["dev.cluster.x-k8s.io/namespace", *labels]}).decode()
+    async def containers(self, *labels: str, namespace: str = "") -> Sequence[Object]:
+        """Those of the provider in a namespace, whatever their state."""
+        own = f"dev.cluster.x-k8s.io/namespace={namespace or self.namespace}"
+        wanted = orjson.dumps({"label": [own, *labels]}).decode()
         found = await self.docker.containers.list(all=True, filters=wanted)
         return [one._container for one in found]
 
-    def workload(self, cluster: str = "c1", namespace: str = "default") -> Client:
-        found = self.infra.workloads.client(ClusterKey(namespace, cluster))
+    def workload(self, cluster: str = "c1", namespace: str = "") -> Client:
+        found = self.infra.workloads.client(ClusterKey(namespace or self.namespace, cluster))
         assert found is not None, "the workload API is not served"
         return found
-
-    async def delete(self, kind: type[Resource], name: str, namespace: str = "default") -> None:
-        await self.client.delete(kind, name, namespace)
 
     async def picture(self) -> str:
         """All that is there, for messages of tests that fail."""
@@ -184,8 +212,6 @@ class DockerWorld:
         for resource in _SHOWN:
             with contextlib.suppress(Exception):
                 listed = await self.client.send("GET", f"/apis/{resource}")
-                import orjson
-
                 for item in orjson.loads(listed)["items"]:
                     conditions = [
                         f"{c['type']}={c['status']}/{c.get('reason')}: {c.get('message', '')}"
@@ -221,13 +247,13 @@ def condition(obj: Any, type_: str) -> Any:
 
 
 @asynccontextmanager
-async def docker_world(host: str | None = None) -> AsyncIterator[DockerWorld]:
+async def docker_world(namespace: str, host: str | None = None) -> AsyncIterator[DockerWorld]:
     """A fresh world; `host`: how the controllers reach the engine, e.g. by a proxy. Clusters are left to the test to delete."""
     async with AsyncExitStack() as stack:
         docker = await stack.enter_async_context(Docker())
         api = await stack.enter_async_context(embedded.embedded_api(MemoryStore(), SystemClock()))
         serving = asyncio.ensure_future(api.registry.run())
-        made = DockerWorld(api, docker, host)
+        made = DockerWorld(api, docker, namespace, host)
         try:
             await made.start_controllers()
             yield made

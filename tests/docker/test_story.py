@@ -1,21 +1,21 @@
 """The life of a cluster of containers, from nothing to nothing, on a real engine."""
 
-import asyncio
-import re
-from typing import Any
+import pytest
 
 from capi.api.core import annotations
-from capi.api.core.v1beta2 import Cluster, Machine, MachineHealthCheck, MachinePool
+from capi.api.core.v1beta2 import Machine, MachinePool
 from capi.api.infra.v1beta2 import DevCluster, DevMachine, DevMachinePool
 from tests.docker import rig
 from tests.docker.rig import NEWER, DockerWorld, docker_world
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 PATIENCE = 2.0
 """Seconds in which what happens to a container is to be seen in the API."""
 CHECK = {
     "apiVersion": rig.CORE,
     "kind": "MachineHealthCheck",
-    "metadata": {"name": "w", "namespace": "default"},
+    "metadata": {"name": "w"},
     "spec": {
         "clusterName": "c1",
         "selector": {"matchLabels": {"cluster.x-k8s.io/pool-name": "w"}},
@@ -24,8 +24,8 @@ CHECK = {
 }
 
 
-async def test_a_cluster_of_containers_from_nothing_to_nothing() -> None:
-    async with docker_world() as w:
+async def test_a_cluster_of_containers_from_nothing_to_nothing(namespace: str) -> None:
+    async with docker_world(namespace) as w:
         await w.apply(*rig.cluster(), rig.secret(), *rig.pool(3), CHECK)
         await w.until(lambda: w.running(3))
         await the_load_balancer_is_the_endpoint(w)
@@ -38,7 +38,7 @@ async def test_a_cluster_of_containers_from_nothing_to_nothing() -> None:
 
 
 async def the_load_balancer_is_the_endpoint(w: DockerWorld) -> None:
-    infra = await w.client.get(DevCluster, "c1", "default")
+    infra = await w.get(DevCluster, "c1")
     [balancer] = await w.containers("io.x-k8s.kind.role=external-load-balancer")
     address = next(iter(balancer["NetworkSettings"]["Networks"].values()))["IPAddress"]
     assert infra.spec.control_plane_endpoint is not None
@@ -54,12 +54,16 @@ async def containers_follow_the_conventions(w: DockerWorld) -> None:
         [container] = await w.containers(f"dev.cluster.x-k8s.io/machine={machine.name}")
         name = container["Names"][0].lstrip("/")
         assert name == f"c1-{machine.name}"
-        assert container["Labels"] | {
-            "io.x-k8s.kind.cluster": "c1",
-            "io.x-k8s.kind.role": "worker",
-            "dev.cluster.x-k8s.io/machine-pool": "w",
-            "dev.cluster.x-k8s.io/namespace": "default",
-        } == container["Labels"]
+        assert (
+            container["Labels"]
+            | {
+                "io.x-k8s.kind.cluster": "c1",
+                "io.x-k8s.kind.role": "worker",
+                "dev.cluster.x-k8s.io/machine-pool": "w",
+                "dev.cluster.x-k8s.io/namespace": w.namespace,
+            }
+            == container["Labels"]
+        )
         assert machine.spec.provider_id == infra[machine.name].spec.provider_id == f"docker:////{name}"
         assert nodes[name]["spec"]["providerID"] == f"docker:////{name}"
         types = [(a.type, a.address) for a in machine.status.addresses]
@@ -73,7 +77,7 @@ async def scaling_spares_all_but_the_marked(w: DockerWorld) -> None:
     await w.until(lambda: w.running(6))
     assert before < set(await w.machines())
     marked = sorted(await w.machines())[0]
-    await w.client.patch(Machine.resource, marked, "default", {"metadata": {"annotations": {annotations.DELETE_MACHINE: ""}}})
+    await w.patch(Machine, marked, {"metadata": {"annotations": {annotations.DELETE_MACHINE: ""}}})
     await scale(w, 5)
     await w.until(lambda: w.running(5))
     assert marked not in await w.machines()
@@ -119,7 +123,7 @@ async def a_stopped_container_is_not_ready_and_replaced_by_its_health_check(w: D
 async def a_new_image_rolls_without_a_gap(w: DockerWorld) -> None:
     before, fewest, most = set(await w.machines()), 2, 2
     image = {"spec": {"backend": {"docker": {"customImage": NEWER}}}}
-    await w.client.patch(DevMachinePool.resource, "w", "default", image)
+    await w.patch(DevMachinePool, "w", image)
 
     async def rolled() -> bool:
         nonlocal fewest, most
@@ -134,28 +138,13 @@ async def a_new_image_rolls_without_a_gap(w: DockerWorld) -> None:
 
 
 async def nothing_is_left(w: DockerWorld) -> None:
-    await w.client.delete(MachinePool.resource, "w", "default")
-
-    async def no_pool() -> bool:
-        infra = await w.client.list(DevMachine, "default")
-        return not infra and not await w.client.list(DevMachinePool, "default")
-
-    await w.until(no_pool)
+    await w.delete(MachinePool, "w")
+    await w.until(lambda: w.gone(MachinePool, Machine, DevMachine, DevMachinePool))
     assert not await w.containers("dev.cluster.x-k8s.io/machine-pool=w")
-    await w.client.delete(Cluster.resource, "c1", "default")
-
-    async def no_cluster() -> bool:
-        return not await w.client.list(Cluster, "default") and not await w.client.list(DevCluster, "default")
-
-    await w.until(no_cluster)
+    await w.dismantle()
+    assert await w.gone(DevCluster)
     assert not await w.containers()
-    assert not await w.client.list(MachineHealthCheck, "default") or await _only_check(w)
-
-
-async def _only_check(w: DockerWorld) -> bool:
-    """A health check is the user's: nobody deletes it with the cluster."""
-    return [check.name for check in await w.client.list(MachineHealthCheck, "default")] == ["w"]
 
 
 async def scale(w: DockerWorld, replicas: int) -> None:
-    await w.client.patch(MachinePool.resource, "w", "default", {"spec": {"replicas": replicas}})
+    await w.patch(MachinePool, "w", {"spec": {"replicas": replicas}})
