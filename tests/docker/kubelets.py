@@ -6,11 +6,13 @@ Knows nothing of the code under test but the labels on containers and where the 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import orjson
 from aiodocker import Docker, DockerError
 
 from capi.client.client import Client
+from capi.kube import times
 from capi.kube.errors import ApiError, TransportError
 from capi.kube.types import Object, ResourceType
 from capi.runtime.plan import ClusterKey
@@ -45,7 +47,8 @@ class Kubelets:
             state = "Ready" if container["State"] == "running" else "NotReady"
             if self._known.get(container["Id"]) == state:
                 continue
-            if state == "Ready" and container["Id"] not in self._joined and not await self._bootstrapped(found):
+            joined = container["Id"] in self._joined
+            if not joined and not (state == "Ready" and await self._bootstrapped(found)):
                 continue
             self._joined.add(container["Id"])
             if await self._tell(container, state):
@@ -66,10 +69,11 @@ class Kubelets:
         name = container["Names"][0].lstrip("/")
         if client is None:
             return False
-        ready = state == "Ready"
-        conditions = [{"type": "Ready", "status": "True" if ready else "Unknown", "reason": state}]
-        conditions += [
-            {"type": type_, "status": "False" if ready else "Unknown", "reason": state} for type_ in _PRESSURES
+        ready, now = state == "Ready", times.format(datetime.now(UTC))
+        says = {"Ready": "True", **dict.fromkeys(_PRESSURES, "False")}
+        conditions = [
+            {"type": type_, "status": good if ready else "Unknown", "reason": state, "lastTransitionTime": now}
+            for type_, good in says.items()
         ]
         node = {
             "metadata": {"name": name},

@@ -115,6 +115,8 @@ class DockerBackend:
             return self._under_way(job)
         if container is None and spec.made:
             await self._give_up(spec)
+            if await self.world.look_for(spec.cluster, spec.name) and (container := self._own(spec)) is not None:
+                return self._go_on(spec, container, None)
             raise InstanceGone(f"Container {_name(spec)} was removed")
         if container is not None and not container.running and spec.made:
             await self._give_up(spec)
@@ -129,7 +131,7 @@ class DockerBackend:
         """See Backend. Only containers of that `uid`, if one is given."""
         await self.ready()
         await self._forget((cluster, name))
-        for container in self.world.machine(cluster, name):
+        for container in await self.world.look_for(cluster, name):
             if uid and container.labels.get(labels.OWNER_UID) != uid:
                 continue
             await self.engine.remove(container.id, container.name)

@@ -86,8 +86,12 @@ class DockerLoadBalancers:
         try:
             id_ = await engine.create(name, arguments.balancer(spec, name, image, site))
         except NameTaken:
-            name = other
-            id_ = await engine.create(name, arguments.balancer(spec, name, image, site))
+            found = await engine.container_named(name)
+            if found is not None and found[1].get(labels.OWNER_UID) == spec.uid:
+                id_ = found[0]  # made by us, and the answer was lost
+            else:
+                name = other
+                id_ = await engine.create(name, arguments.balancer(spec, name, image, site))
         try:
             await engine.put(id_, name, _DIRECTORY, _archive({_FILE: config, _APPLIED: config}))
             await engine.start(id_, name)

@@ -98,9 +98,11 @@ class Engine:
             time=times.parse(said["SystemTime"]),
         )
 
-    async def containers(self, **filters: Sequence[str]) -> list[Container]:
-        """Containers of this provider in any state, restricted by `filters` in the engine's words (id, name)."""
-        wanted = orjson.dumps({"label": [labels.NAMESPACE], **filters}).decode()
+    async def containers(self, marks: Mapping[str, str] | None = None, **filters: Sequence[str]) -> list[Container]:
+        """Containers of this provider in any state, with all `marks` as labels, restricted by `filters` in the engine's
+        words (id, name)."""
+        marked = [f"{key}={value}" for key, value in (marks or {}).items()]
+        wanted = orjson.dumps({"label": [labels.NAMESPACE, *marked], **filters}).decode()
         with explained("list containers"):
             found = await self._client().containers.list(all=True, filters=wanted)
         return [_container(one) for one in found]

@@ -6,9 +6,9 @@ known by the container itself (its /var outlives this process): a bootstrap neve
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from capi.aio.clock import Clock
 from capi.api.core.conditions import Dev
@@ -16,6 +16,7 @@ from capi.backends.docker import arguments, labels, steps
 from capi.backends.docker.arguments import Site
 from capi.backends.docker.bootstrap import NodeFacts, Progress, State, follow, launch, parse, read_line, script
 from capi.backends.docker.engine import Container, Engine
+from capi.backends.docker.errors import NameTaken
 from capi.backends.docker.images import node_image
 from capi.backends.docker.steps import Phase
 from capi.backends.docker.stock import ImageStock, parts_of
@@ -137,7 +138,7 @@ class Job:
         site = await self.around.site(spec)
         body = arguments.node(spec, self.name, image, site, private_cgroups=wanted.private_cgroups)
         async with self.around.creating:
-            id_ = await self._started(body, image)
+            id_ = await _to_its_end(self._started(body, image), self._abandoned)
         container = await self.around.refresh(id_)
         if container is None or not container.running:
             words = await engine.last_words(id_, self.name) if container is not None else "it was removed"
@@ -149,6 +150,8 @@ class Job:
         engine = self.around.engine
         try:
             id_ = await engine.create(self.name, body)
+        except NameTaken:
+            id_ = await self._made_before()
         except BackendError as error:
             if error.reason == "ImageNotFound":
                 self.around.stock.missed(image)
@@ -159,6 +162,18 @@ class Job:
             await engine.remove(id_, self.name)
             raise
         return id_
+
+    async def _made_before(self) -> str:
+        """ID of a container that has our name because we made it: the answer was lost. Raises NameTaken for another's."""
+        found = await self.around.engine.container_named(self.name)
+        if found is None or found[1].get(labels.OWNER_UID) != self.spec.uid:
+            text = f"a container {self.name} exists that is not this machine's; remove it, or give this object another name"
+            raise NameTaken(text)
+        return found[0]
+
+    async def _abandoned(self, id_: str) -> None:
+        """It was made for nobody."""
+        await self.around.engine.remove(id_, self.name)
 
     async def _boot(self, container: Container) -> None:
         if self.phase > Phase.BOOTING:
@@ -247,6 +262,18 @@ class Job:
         elif now - self._told >= NEWS:
             self.message, self._told = text, now
             self.notify()
+
+
+async def _to_its_end(making: Coroutine[Any, Any, str], undo: Callable[[str], Awaitable[None]]) -> str:
+    """What is being made is known only when the engine has answered: cancelled, wait for that, and undo it."""
+    task = asyncio.ensure_future(making)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is None:
+            await undo(task.result())
+        raise
 
 
 def _cgroup_root(spec: InstanceSpec) -> bool:

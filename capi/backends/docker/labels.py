@@ -75,6 +75,11 @@ def of_machine(spec: InstanceSpec) -> Mapping[str, str]:
     return {key: value for key, value in wanted.items() if value}
 
 
+def to_find(cluster: ClusterKey, machine: str) -> Mapping[str, str]:
+    """Those by which the containers of one machine are asked for."""
+    return {KIND_CLUSTER: cluster.name, NAMESPACE: cluster.namespace, MACHINE: machine}
+
+
 def of_balancer(cluster: ClusterKey, uid: str) -> Mapping[str, str]:
     """All labels of a load balancer's container."""
     return {

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from capi.aio.backoff import Attempts, Backoff
 from capi.aio.clock import Clock
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 RELIST = 60.0
 """Seconds between two lists of all containers, against events that were lost."""
 RETRY = Backoff(base=0.5, cap=10.0, jitter=0.2)
+LAG = 1.0
+"""Seconds after which the engine's list can be believed to show what an event has told."""
+_CLAIMS = {"die": "exited", "pause": "paused"}
 _MOMENT = 0.5
 """Seconds."""
 
@@ -41,6 +45,7 @@ class World:
         self._settled = asyncio.Event()
         """The first attempt to list has ended, one way or the other."""
         self._again = asyncio.Event()
+        self._looking: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Follow the engine; what it refuses is tried again."""
@@ -89,6 +94,13 @@ class World:
     def empty(self) -> bool:
         return not self._containers
 
+    async def look_for(self, cluster: ClusterKey, machine: str) -> Sequence[Container]:
+        """Ask the engine for a machine's containers: for decisions that a lost event must not spoil."""
+        found = await self._engine.containers(labels.to_find(cluster, machine))
+        for container in found:
+            self._note(container)
+        return found
+
     async def refresh(self, id_: str) -> Container | None:
         """Look at one container again, at once."""
         found = await self._engine.containers(id=[id_])
@@ -114,8 +126,9 @@ class World:
                 async for event in events:
                     await self._take(event)
         finally:
-            relisting.cancel()
-            await asyncio.wait([relisting])
+            for task in (relisting, *self._looking):
+                task.cancel()
+            await asyncio.wait([relisting, *self._looking])
         raise BackendUnavailable("the Docker engine ended its event stream")
 
     async def _relist_often(self) -> None:
@@ -136,13 +149,34 @@ class World:
             self._note(container, always=recovered)
 
     async def _take(self, event: Object) -> None:
-        """The event says which container; how it is now is asked for, because old events are told again."""
+        """The engine's list lags behind its events: what the event says counts, and the list is looked at again later."""
         actor = event.get("Actor") or {}
-        id_ = str(actor.get("ID") or "")
-        if event.get("Action") == "destroy":
+        id_, action = str(actor.get("ID") or ""), str(event.get("Action") or "")
+        if action == "destroy":
             self._forget(id_)
-        elif id_ in self._containers or event.get("Action") == "start":
+        elif action in ("start", "unpause"):
             await self.refresh(id_)
+            self._claim(id_, "running")
+        elif action in _CLAIMS:
+            self._claim(id_, _CLAIMS[action])
+        elif id_ in self._containers:
+            await self.refresh(id_)
+
+    def _claim(self, id_: str, state: str) -> None:
+        """So an event says; an old one, told again, is set right by the next look."""
+        known = self._containers.get(id_)
+        if known is not None and known.state != state:
+            self._note(replace(known, state=state))
+            task = asyncio.ensure_future(self._look_again(id_))
+            self._looking.add(task)
+            task.add_done_callback(self._looking.discard)
+
+    async def _look_again(self, id_: str) -> None:
+        await self._clock.sleep(LAG)
+        try:
+            await self.refresh(id_)
+        except BackendError as error:
+            logger.info("looking at a container again failed: %s", error.message)
 
     def _note(self, container: Container, *, always: bool = False) -> None:
         before = self._containers.get(container.id)
