@@ -162,7 +162,7 @@ def test_without_setsid_it_works_as_well(container: Container) -> None:
     container = Container(container.root, str(bare))
     lines = container.run(Step("first", "true"), Step("hang", "sleep 604 & sleep 605"), timeout=1)
     assert Progress(State.TIMEOUT, 2, text="hang") in lines
-    assert not [pid for pid in os.listdir("/proc") if command_line(pid) in (["sleep", "604"], ["sleep", "605"])]
+    assert not [pid for pid in Path("/proc").iterdir() if command_line(pid) in (["sleep", "604"], ["sleep", "605"])]
 
 
 def test_a_supervisor_that_is_gone_without_a_result_is_lost(container: Container) -> None:
@@ -270,8 +270,8 @@ def running(pid: str) -> bool:
         return False
 
 
-def command_line(pid: str) -> list[str]:
+def command_line(process: Path) -> list[str]:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+        return (process / "cmdline").read_text().split("\0")[:-1]
     except OSError:
         return []
