@@ -27,6 +27,7 @@ def the_step(item: object) -> Step:
         ("kubeadm \\\n init", f"kubeadm \\\n init {OPTION}"),
         ("if kubeadm init; then kubeadm join; fi", f"if kubeadm init {OPTION}; then kubeadm join {OPTION}; fi"),
         ("sh -c 'kubeadm join'", f"sh -c 'kubeadm join {OPTION}'"),
+        ("kubeadm init $(kubeadm join)", f"kubeadm init {OPTION} $(kubeadm join)"),
         ("kubeadm join phase preflight -v5", f"kubeadm join phase preflight {OPTION} -v5"),
         ("kubeadm init --ignore-preflight-errors=Mem x", f"kubeadm init {OPTION} --ignore-preflight-errors=Mem x"),
     ],
