@@ -18,8 +18,8 @@ import capi.backends.docker.bootstrap.jinja as jinja
 import capi.backends.docker.bootstrap.kubeadm as kubeadm
 import capi.backends.docker.bootstrap.users as users
 from capi.backends.docker.bootstrap.encodings import MAX_BYTES, decode
+from capi.backends.docker.bootstrap.fields import checked
 from capi.backends.docker.bootstrap.model import Bootstrap, InvalidBootstrapData, NodeFacts, Step
-from capi.backends.docker.bootstrap.text import checked
 from capi.kube import yaml
 from capi.kube.errors import BadRequest
 from capi.kube.types import Json, Object
@@ -82,6 +82,7 @@ def _config(text: str) -> Object:
     except BadRequest as error:
         hint = "; write `encoding: b64` instead of !!binary" if "binary" in str(error) else ""
         raise InvalidBootstrapData(f"the bootstrap data cannot be read as a {_HEADER}: {error}{hint}") from error
+    fields.check_size(config, "the bootstrap data")
     return fields.mapping(config, f"the {_HEADER} of the bootstrap data")
 
 

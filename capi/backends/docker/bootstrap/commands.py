@@ -9,8 +9,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from capi.backends.docker.bootstrap.fields import checked
 from capi.backends.docker.bootstrap.model import InvalidBootstrapData, Step
-from capi.backends.docker.bootstrap.text import checked, masked, one_line
+from capi.backends.docker.bootstrap.text import masked, one_line
 from capi.kube.types import Json
 
 IGNORED_CHECKS: Final = "SystemVerification,Swap,FileContent--proc-sys-net-bridge-bridge-nf-call-iptables"

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
+from capi.backends.docker.bootstrap.encodings import MAX_BYTES
 from capi.backends.docker.bootstrap.model import InvalidBootstrapData
 from capi.kube.types import Json, Object
 
@@ -34,6 +35,15 @@ def text(value: Json, where: str, default: str = "") -> str:
     return str(value)
 
 
+def checked(value: str, where: str) -> str:
+    """`value`. Raises InvalidBootstrapData if it holds a NUL, or half of a surrogate pair, which UTF-8 cannot express."""
+    if "\0" in value:
+        raise InvalidBootstrapData(f"{where} holds a NUL character, which no command can carry; take it out")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidBootstrapData(f"{where} holds half of a surrogate pair, which is no character; take it out")
+    return value
+
+
 def flag(value: Json, where: str, default: bool = False) -> bool:
     """`default` for nothing; "true" and "yes" count. Raises InvalidBootstrapData."""
     if value is None:
@@ -43,6 +53,19 @@ def flag(value: Json, where: str, default: bool = False) -> bool:
     if not isinstance(value, bool):
         raise InvalidBootstrapData(f"{where} is {kind(value)}; it must be true or false")
     return value
+
+
+def check_size(value: Json, where: str) -> None:
+    """Raises InvalidBootstrapData if the texts in `value` are larger than MAX_BYTES, those of YAML's aliases each time."""
+    size, pending = 0, [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            size += len(item)
+        elif isinstance(item, dict | list):
+            pending += [*item, *item.values()] if isinstance(item, dict) else item
+        if size > MAX_BYTES:
+            raise InvalidBootstrapData(f"{where}: its aliases stand for too much; write out what they stand for")
 
 
 def unknown(value: Mapping[str, Json], known: Collection[str]) -> list[str]:

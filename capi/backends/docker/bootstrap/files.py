@@ -9,8 +9,9 @@ import posixpath
 import shlex
 from dataclasses import dataclass
 
+from capi.backends.docker.bootstrap.fields import checked
 from capi.backends.docker.bootstrap.model import InvalidBootstrapData, Step
-from capi.backends.docker.bootstrap.text import checked, one_line
+from capi.backends.docker.bootstrap.text import one_line
 
 RETRIES = 5
 DEFAULT_MODE = 0o644

@@ -16,8 +16,8 @@ import capi.backends.docker.bootstrap.fields as fields
 import capi.backends.docker.bootstrap.files as files
 import capi.backends.docker.bootstrap.kubeadm as kubeadm
 from capi.backends.docker.bootstrap.encodings import MAX_BYTES, data_url, gunzip
+from capi.backends.docker.bootstrap.fields import checked
 from capi.backends.docker.bootstrap.model import Bootstrap, InvalidBootstrapData, NodeFacts, Step
-from capi.backends.docker.bootstrap.text import checked
 from capi.backends.docker.bootstrap.units import unit_steps
 from capi.kube import json
 from capi.kube.types import Json, Object

@@ -11,12 +11,10 @@ from capi.backends.docker.bootstrap.model import NodeFacts
 from capi.backends.docker.bootstrap.text import one_line
 
 _HEADER = re.compile(r"##[ \t]*template:[ \t]*jinja[ \t]*\r?(?:\n|$)")
-_TEMPLATE = re.compile(
-    r"\{%[-+]?\s*raw\s*[-+]?%\}(?P<raw>.*?)\{%[-+]?\s*endraw\s*[-+]?%\}"
-    r"|\{\{[-+]?(?P<expression>.*?)[-+]?\}\}|(?P<other>\{%.*?%\})",
-    re.DOTALL,
+_TAG = re.compile(
+    r"\{%[-+]?\s*(?P<raw>raw|endraw)\s*[-+]?%\}|\{\{[-+]?(?P<expression>[^{}\n]*?)[-+]?\}\}|\{%[^%{}\n]*%\}"
 )
-_SUBSCRIPT = re.compile(r"\[\s*(?:'(\w+)'|\"(\w+)\")\s*\]")
+_SUBSCRIPT = re.compile(r"\[\s*(?:'([\w-]+)'|\"([\w-]+)\")\s*\]")
 _NAMES = ("instance_id", "local_hostname", "hostname")
 _OWN = frozenset(
     prefix + name.replace("_", dash)
@@ -35,17 +33,21 @@ def render(text: str, node: NodeFacts) -> tuple[str, list[str]]:
     header = _HEADER.match(text)
     if header is None:
         return text, []
+    out: list[str] = []
     left: dict[str, None] = {}
-
-    def replaced(match: re.Match[str]) -> str:
-        if match["raw"] is not None:
-            return match["raw"]
-        if match["expression"] is not None and _plain(match["expression"]) in _OWN:
-            return node.name
-        left[one_line(match[0], _SHOWN)] = None
-        return match[0]
-
-    rendered = _TEMPLATE.sub(replaced, text[header.end() :])
+    raw, end = False, header.end()
+    for tag in _TAG.finditer(text, end):
+        out.append(text[end : tag.start()])
+        end = tag.end()
+        if tag["raw"] is not None:
+            raw = tag["raw"] == "raw"
+        elif not raw and tag["expression"] is not None and _plain(tag["expression"]) in _OWN:
+            out.append(node.name)
+        else:
+            out.append(tag[0])
+            if not raw:
+                left[one_line(tag[0], _SHOWN)] = None
+    rendered = "".join([*out, text[end:]])
     known = ", ".join(f"ds.meta_data.{name}" for name in _NAMES)
     return rendered, [f"Jinja: {shown} was left as it is; in a container only {known} are known." for shown in left]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from capi.backends.docker.bootstrap.fields import mapping
+from capi.backends.docker.bootstrap.fields import check_size, mapping
 from capi.backends.docker.bootstrap.model import InvalidBootstrapData, NodeFacts
 from capi.kube import yaml
 from capi.kube.errors import BadRequest
@@ -70,6 +70,7 @@ def _documents(content: bytes, path: str) -> list[Object]:
         documents = yaml.load_all(content)
     except BadRequest as error:
         raise InvalidBootstrapData(f"{path} cannot be read: {error}; kubeadm needs YAML documents") from error
+    check_size(documents, path)
     for number, document in enumerate(documents, start=1):
         if not isinstance(document, dict):
             raise InvalidBootstrapData(

@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 
+from capi.backends.docker.bootstrap.text import one_line
 from capi.kube.errors import BackendError
+
+MESSAGE_LENGTH = 1000
+"""Characters of an error at most; whatever the data is quoted with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,4 +48,4 @@ class InvalidBootstrapData(BackendError):
     """The bootstrap data cannot be used; mend the bootstrap config that makes it."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message, reason="InvalidBootstrapData")
+        super().__init__(one_line(message, MESSAGE_LENGTH), reason="InvalidBootstrapData")

@@ -7,9 +7,9 @@ Files in its directory (mode 0700, it holds secrets):
     log       everything that the steps print
     result    the last line that `follow` prints; renamed into place when all is over
 
-A supervisor, in a session of its own, waits for a worker, in another session, that runs the steps; a timer kills the worker's
-session. Nothing of it belongs to the exec that brought it. POSIX sh (dash) with coreutils and /proc of Linux;
-without setsid the timer kills the worker's descendants instead.
+A supervisor, in a session of its own, waits for a timer; a worker, in another session, runs the steps and ends the timer. When
+the timer ends by itself, the supervisor kills the worker's session and all descendants (without setsid: only those). Nothing of
+it belongs to the exec that brought it. POSIX sh (dash, busybox) with coreutils, and /proc of Linux.
 """
 
 import shlex
@@ -72,7 +72,7 @@ birth() {  # start time of process $1 in ticks since boot: with its ID the ident
 _SUPERVISOR = (
     _BIRTH
     + r"""
-members() {  # process IDs of the worker's session and descendants that are alive
+members() {  # process IDs of the worker, all its descendants, and of what they left behind in their sessions
   found=" $worker " before=
   while [ "$found" != "$before" ]; do
     before=$found
@@ -83,7 +83,9 @@ members() {  # process IDs of the worker's session and descendants that are aliv
       case "$found" in *" $pid "*) continue ;; *" $2 "* | *" $4 "*) found="$found$pid " ;; esac
     done
   done
-  for pid in $found; do birth "$pid" && printf '%s ' "$pid"; done
+  for pid in $found; do
+    if birth "$pid"; then printf '%s ' "$pid"; fi
+  done
 }
 
 supervise() {
@@ -91,36 +93,32 @@ supervise() {
   printf '%s\n%s\n' "$(date +%s)" "$$ $ticks" >"$directory/started.$$" || exit
   ln "$directory/started.$$" "$directory/started" 2>/dev/null || { rm -f "$directory/started.$$" "$0"; exit 0; }
   rm -f "$directory/started.$$"
+  sleep "$timeout" &
+  timer=$!
   setsid=$(command -v setsid)
-  $setsid sh "$0" worker &
+  ($setsid sh "$0" worker; code=$?; kill "$timer"; exit "$code") &
   worker=$!
-  (
-    sleep "$timeout" &
-    trap 'kill $! 2>/dev/null; exit' TERM
-    wait $!
-    : >"$directory/late"
-    tries=50  # a process that the kernel holds cannot be killed; it must not hold this up for ever
-    while pids=$(members) && [ -n "$pids" ] && [ "$tries" -gt 0 ]; do
+  late=
+  if wait "$timer"; then
+    late=1 tries=50  # a process that the kernel holds cannot be killed; it must not hold this up for ever
+    while pids=$(members); [ -n "$pids" ] && [ "$tries" -gt 0 ]; do
       kill -KILL $pids 2>/dev/null
       tries=$((tries - 1))
       sleep 0.1 2>/dev/null || sleep 1
     done
-  ) &
-  timer=$!
+  fi
   wait "$worker"
   code=$?
   number=0 description='start of the worker'
   [ -e "$directory/progress" ] && read -r number total description <"$directory/progress"
   if [ "$code" = 0 ]; then
     result=done
-  elif [ -e "$directory/late" ]; then
-    wait "$timer"
+  elif [ -n "$late" ]; then
     result="timeout $number $description"
   else
     result="failed $code $number $description"
   fi
-  kill "$timer" 2>/dev/null
-  rm -f "$directory"/step "$directory"/late "$directory"/script.*
+  rm -f "$directory"/step "$directory"/script.*
   printf '%s\n' "$result" >"$directory/result.new" && mv "$directory/result.new" "$directory/result"
 }
 

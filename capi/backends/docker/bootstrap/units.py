@@ -6,8 +6,9 @@ from typing import Final
 
 import capi.backends.docker.bootstrap.fields as fields
 import capi.backends.docker.bootstrap.files as files
+from capi.backends.docker.bootstrap.fields import checked
 from capi.backends.docker.bootstrap.model import InvalidBootstrapData, Step
-from capi.backends.docker.bootstrap.text import checked, one_line
+from capi.backends.docker.bootstrap.text import one_line
 from capi.kube.types import Json, Object
 
 UNIT_DIRECTORY: Final = "/etc/systemd/system"

@@ -8,8 +8,9 @@ import shlex
 from collections.abc import Iterator
 
 import capi.backends.docker.bootstrap.fields as fields
+from capi.backends.docker.bootstrap.fields import checked
 from capi.backends.docker.bootstrap.model import InvalidBootstrapData, Step
-from capi.backends.docker.bootstrap.text import checked, one_line
+from capi.backends.docker.bootstrap.text import one_line
 from capi.kube.types import Json, Object
 
 _OPTIONS = {"gecos": "-c", "homedir": "-d", "shell": "-s", "primary_group": "-g", "uid": "-u", "passwd": "-p"}

@@ -125,18 +125,24 @@ def test_a_hanging_step_is_killed_with_all_it_started(container: Container) -> N
     pids = container.root / "pids"
     hang = Step(
         "hang",
-        f"sleep 601 & echo $! >>{pids}; (set -m; sleep 602 & echo $! >>{pids}); echo $$ >>{pids}; setsid -w sleep 603",
+        f"sleep 601 & echo $! >>{pids}; (set -m; sleep 602 & echo $! >>{pids}); echo $$ >>{pids}; setsid sleep 603 & echo $! >>{pids}; wait",
     )
-    lines = container.run(Step("first", "true"), hang, timeout=1)
+    lines = container.run(Step("first", "true"), hang, timeout=2)
     assert Progress(State.TIMEOUT, 2, text="hang") in lines
     assert not [pid for pid in pids.read_text().split() if running(pid)]
     assert container.follow() == lines
 
 
+def test_a_step_that_starts_processes_all_the_time_is_killed_as_well(container: Container) -> None:
+    busy = Step("busy", f"echo $$ >{container.root}/pid; while :; do /bin/true | /bin/true & wait; done")
+    assert Progress(State.TIMEOUT, 1, text="busy") in container.run(busy, timeout=2)
+    assert not running((container.root / "pid").read_text().strip())
+
+
 def test_the_timeout_counts_for_all_steps_together(container: Container) -> None:
-    lines = container.run(*[Step("slow", "sleep 0.4")] * 20, timeout=1)
+    lines = container.run(*[Step("slow", "sleep 0.9")] * 20, timeout=2)
     end = next(line for line in lines if line.state is State.TIMEOUT)
-    assert 1 < end.step < 10
+    assert end.step < 10
 
 
 def test_without_setsid_it_works_as_well(container: Container) -> None:
@@ -160,9 +166,9 @@ def test_without_setsid_it_works_as_well(container: Container) -> None:
     ):
         (bare / name).symlink_to(str(shutil.which(name)))
     container = Container(container.root, str(bare))
-    lines = container.run(Step("first", "true"), Step("hang", "sleep 604 & sleep 605"), timeout=1)
+    lines = container.run(Step("first", "true"), Step("hang", "sleep 604 & sleep 605"), timeout=2)
     assert Progress(State.TIMEOUT, 2, text="hang") in lines
-    assert not [pid for pid in os.listdir("/proc") if command_line(pid) in (["sleep", "604"], ["sleep", "605"])]
+    assert not [pid for pid in Path("/proc").iterdir() if command_line(pid) in (["sleep", "604"], ["sleep", "605"])]
 
 
 def test_a_supervisor_that_is_gone_without_a_result_is_lost(container: Container) -> None:
@@ -237,6 +243,17 @@ def test_no_script_and_no_command_stays_behind(container: Container) -> None:
     assert names == {"started", "progress", "log", "result"}
 
 
+@pytest.mark.parametrize("steps", [(), (Step("fail", "exit 1"),)], ids=["done", "failed"])
+def test_no_timer_stays_behind(container: Container, steps: tuple[Step, ...]) -> None:
+    container.run(*steps, timeout=987_654)
+    assert not [pid for pid in Path("/proc").iterdir() if command_line(pid) == ["sleep", "987654"]]
+
+
+def test_a_worker_that_is_killed_is_a_failure_at_once(container: Container) -> None:
+    lines = container.run(Step("suicide", "kill -9 $PPID"))
+    assert Progress(State.FAILED, 1, text="suicide", code=137) in lines
+
+
 def test_a_directory_that_cannot_be_made_is_told(container: Container) -> None:
     (container.root / "state").write_text("a file is in its place")
     process = container.open(launch(container.directory, 4))
@@ -270,8 +287,8 @@ def running(pid: str) -> bool:
         return False
 
 
-def command_line(pid: str) -> list[str]:
+def command_line(process: Path) -> list[str]:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+        return (process / "cmdline").read_text().split("\0")[:-1]
     except OSError:
         return []
