@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capi.admission.convert import HUB, OLD, convert, convert_review, default_old
+from capi.admission.convert import convert, convert_review, default_old, hub_of, old_of
 from capi.admission.convert.values import duration_up
 from capi.kube.errors import BadRequest
 from capi.kube.types import GroupKind, Object
@@ -16,6 +16,7 @@ from tests.unit.admission.convert import objects
 
 INFRA = "infrastructure.cluster.x-k8s.io"
 DATA = "cluster.x-k8s.io/conversion-data"
+HUB, OLD = "cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1"
 
 
 def versions(kind: GroupKind) -> str:
@@ -23,11 +24,11 @@ def versions(kind: GroupKind) -> str:
 
 
 def down(hub: Object) -> Object:
-    return convert(hub, OLD, versions)
+    return convert(hub, old_of(hub), versions)
 
 
 def up(old: Object) -> Object:
-    return convert(old, HUB, versions)
+    return convert(old, hub_of(old), versions)
 
 
 def of(kind: str, spec: Object, status: Object | None = None, version: str = HUB) -> Object:
@@ -272,9 +273,9 @@ def spoilt(value: Any, data: st.DataObject) -> Any:
 def test_what_is_no_object_of_its_kind_is_converted_or_refused(hub: Object, data: st.DataObject) -> None:
     """Conversion comes before any schema has looked at an object."""
     with contextlib.suppress(BadRequest):
-        convert({**hub, "spec": spoilt(hub["spec"], data)}, OLD, versions)
+        down({**hub, "spec": spoilt(hub["spec"], data)})
     with contextlib.suppress(BadRequest):
-        convert({**down(hub), "status": spoilt(hub.get("status") or {}, data)}, HUB, versions)
+        up({**down(hub), "status": spoilt(hub.get("status") or {}, data)})
     old = down(hub)
     held = {key: spoilt(value, data) for key, value in hub.items() if key in ("spec", "status")}
     old["metadata"] = {**old["metadata"], "annotations": {DATA: json.dumps({**hub, **held})}}
