@@ -162,6 +162,8 @@ def test_a_table_of_old_machines(api: Api, machine: dict[str, Any]) -> None:
     [
         ("devclusters", {"controlPlaneEndpoint": {"host": "h", "port": 70000}}, "spec.controlPlaneEndpoint.port"),
         ("devclusters", {"backend": {"docker": {"failureDomains": ["a"]}}}, "spec.backend.docker.failureDomains"),
+        ("devclusters", {"backend": {"docker": {"failureDomains": {"a": 5}}}}, "spec.backend.docker.failureDomains.a"),
+        ("dockerclusters", {"failureDomains": {"": {}}}, "spec.failureDomains[0].name"),
         ("devmachines", {"backend": {"docker": {"bootstrapTimeout": "soon"}}}, "spec.backend.docker.bootstrapTimeout"),
         ("devmachines", {"backend": "docker"}, "spec.backend"),
         ("dockermachines", {"providerID": 5}, "spec.providerID"),
@@ -170,3 +172,22 @@ def test_a_table_of_old_machines(api: Api, machine: dict[str, Any]) -> None:
 )
 def test_an_old_client_is_told_what_is_wrong(api: Api, plural: str, change: dict[str, Any], field: str) -> None:
     assert field in api.merge(f"{OLD}/{plural}/x", {"spec": change}).ok(422, "Invalid").fields
+
+
+def test_domains_belong_to_managers_of_both_versions(api: Api) -> None:
+    """A list by name in v1beta2, a map in v1beta1."""
+    head = {"kind": "DockerCluster", "metadata": {"name": "x"}}
+    new = {"apiVersion": f"{GROUP}/v1beta2", **head, "spec": {"failureDomains": [{"name": "a", "controlPlane": False}]}}
+    old = {"apiVersion": f"{GROUP}/v1beta1", **head, "spec": {"failureDomains": {"b": {"controlPlane": True}}}}
+
+    def listed() -> list[str]:
+        found = api.get(f"{NEW}/dockerclusters/x").ok().json["spec"]
+        return [domain["name"] for domain in found.get("failureDomains", [])]
+
+    api.apply(f"{NEW}/dockerclusters/x", new, manager="new").ok()
+    api.apply(f"{OLD}/dockerclusters/x", old, manager="older").ok()
+    assert listed() == ["a", "b"]
+    api.apply(f"{NEW}/dockerclusters/x", {**new, "spec": {}}, manager="new").ok()
+    assert listed() == ["b"]
+    api.apply(f"{OLD}/dockerclusters/x", {**old, "spec": {}}, manager="older").ok()
+    assert listed() == []

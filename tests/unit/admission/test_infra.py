@@ -146,6 +146,16 @@ def test_a_failure_domain_is_there_once(kind: str, where: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "where"), CLUSTERS)
+def test_an_old_map_of_failure_domains_cannot_hold_what_the_list_may_not(kind: str, where: str) -> None:
+    old = in_cluster(kind, {"failureDomains": {"": {}, "a" * 257: {}}})
+    old["apiVersion"] = f"{INFRA}/v1beta1"
+    assert set(refused(old)) == {f"{where}.failureDomains[0].name", f"{where}.failureDomains[1].name"}
+    old = in_cluster(kind, {"failureDomains": {f"fd{n:03}": {} for n in range(101)}})
+    old["apiVersion"] = f"{INFRA}/v1beta1"
+    assert set(refused(old)) == {f"{where}.failureDomains"}
+
+
+@pytest.mark.parametrize(("kind", "where"), CLUSTERS)
 def test_a_load_balancer_that_cannot_be_is_named(kind: str, where: str) -> None:
     bad = {"imageRepository": "Not A Host", "imageTag": "a:b", "customHAProxyConfigTemplateRef": {}}
     fields = {"imageRepository", "imageTag", "customHAProxyConfigTemplateRef.name"}
