@@ -104,6 +104,7 @@ CASES = [
     Case("pool of two clusters", "machinepools", pool({"clusterName": "d"}), "spec.clusterName", "spec.template.spec.clusterName"),
     Case("pool with half a version", "machinepools", pool({"version": "v1.31"}), "spec.template.spec.version", "version"),
     Case("pool with no version", "machinepools", pool({"version": "vfoo"}), "spec.template.spec.version", "version"),
+    Case("pool with an empty version", "machinepools", pool({"version": ""}), "spec.template.spec.version", "version"),
     Case("pool, latest", "machinepools", pool({"version": "latest"}), "spec.template.spec.version", "version"),
     Case(
         "pool with taints", "machinepools",
