@@ -25,6 +25,7 @@ import yaml
 from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core import v1beta1 as old
 from capi.api.core import v1beta2 as core
+from capi.api.infra import v1beta1 as old_infra
 from capi.api.infra import v1beta2 as infra
 from capi.api.schema import CONDITION_REASON, CONDITION_TYPE, Cel, Column, Crd, Rule
 from capi.kube.conditions import Condition
@@ -55,6 +56,8 @@ KINDS: tuple[type[Resource], ...] = (
 )
 OLDER: tuple[type[Resource], ...] = (
     old.Cluster, old.Machine, old.MachineDeployment, old.MachineDrainRule, old.MachineHealthCheck, old.MachinePool, old.MachineSet,
+    old_infra.DevCluster, old_infra.DevClusterTemplate, old_infra.DevMachine, old_infra.DevMachineTemplate,
+    old_infra.DockerCluster, old_infra.DockerMachine, old_infra.DockerMachinePool, old_infra.DockerMachineTemplate,
 )  # fmt: skip
 """The same kinds in versions that are still served, but deprecated."""
 Schema = dict[str, Any]

@@ -20,6 +20,8 @@ _DIGEST: Final = r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,128}"
 _REFERENCE: Final = re.compile(rf"(?:{_HOST}/)?{_PATH}(?:/{_PATH})*(?::{_TAG})?(?:@{_DIGEST})?", re.ASCII)
 """Source: the grammar of image references, github.com/distribution/reference."""
 _LONGEST: Final = 512
+MOST_DOMAINS: Final = 100
+LONGEST_NAME: Final = 256
 _IMAGE: Final = 'must be an image reference like "kindest/node:v1.35.0" or "registry.example.com:5000/node@sha256:…"'
 _HOST_PATH: Final = 'must be an absolute path of the host, like "/var/lib/data"'
 _CONTAINER_PATH: Final = 'must be an absolute path in the container below "/", like "/data"'
@@ -49,14 +51,21 @@ def is_reference(image: Any) -> bool:
 
 
 def _domains(domains: list[Object], where: str) -> list[Cause]:
+    """What schemas say of the list is said again: v1beta1 has a map, whose keys may be anything."""
     names = [str(domain.get("name") or "") for domain in domains]
-    twice = [
-        Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{where}[{i}].name")
-        for i, name in enumerate(names)
-        if name in names[:i]
-    ]
-    if twice or names == sorted(names):
-        return twice
+    causes = (
+        [Cause("FieldValueTooMany", f"Too many: {len(names)}: must have at most {MOST_DOMAINS} items", where)]
+        if len(names) > MOST_DOMAINS
+        else []
+    )
+    for i, name in enumerate(names):
+        if not 0 < len(name) <= LONGEST_NAME:
+            text = f"a name has 1 to {LONGEST_NAME} characters"
+            causes.append(rules.invalid(f"{where}[{i}].name", name, text))
+        if name in names[:i]:
+            causes.append(Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{where}[{i}].name"))
+    if causes or names == sorted(names):
+        return causes
     return [rules.invalid(where, ", ".join(names), f"must be sorted by name: {', '.join(sorted(names))}")]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from capi.admission.convert import HUB, ApiVersions, by_group, convert, converts, default_old
+from capi.admission.convert import ApiVersions, by_group, convert, default_old, hub_of, is_old
 from capi.admission.kinds import KINDS
 from capi.kube.errors import Cause, Forbidden
 from capi.kube.types import Object
@@ -25,7 +25,7 @@ class ClusterApiAdmission:
             return obj
         if rules.refused and old is None:
             raise _refusal(info, obj, rules.refused)
-        return default_old(obj, old, rules.default) if self._is_old(info) else rules.default(obj, old)
+        return default_old(obj, old, rules.default) if is_old(obj) else rules.default(obj, old)
 
     def validate(
         self, info: ResourceInfo, obj: Object, old: Object | None, options: WriteOptions
@@ -34,16 +34,13 @@ class ClusterApiAdmission:
         rules = KINDS.get(info.type.group_kind)
         if rules is None or (obj.get("metadata") or {}).get("deletionTimestamp"):
             return (), ()
-        if self._is_old(info):
+        if is_old(obj):
             obj, old = self._hub(obj), self._hub(old) if old is not None else None
         return rules.causes(obj, old, dry_run=options.dry_run), ()
 
-    def _is_old(self, info: ResourceInfo) -> bool:
-        return converts(info.type.group_kind) and info.type.api_version != HUB
-
     def _hub(self, obj: Object) -> Object:
         """As the rules know it."""
-        return convert(obj, HUB, self._versions)
+        return convert(obj, hub_of(obj), self._versions)
 
 
 def _refusal(info: ResourceInfo, obj: Object, why: str) -> Forbidden:

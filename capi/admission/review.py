@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from capi.admission.convert import OLD, default_old
+from capi.admission.convert import default_old, is_old
 from capi.admission.kinds import KINDS, KindRules
 from capi.admission.rules import at
 from capi.kube.errors import ApiError, BadRequest, Cause, Invalid
@@ -49,7 +49,7 @@ def validate(body: Object) -> Object:
 
 
 def _defaulted(rules: KindRules, obj: Object, old: Object | None) -> Object:
-    return default_old(obj, old, rules.default) if obj.get("apiVersion") == OLD else rules.default(obj, old)
+    return default_old(obj, old, rules.default) if is_old(obj) else rules.default(obj, old)
 
 
 def _judged(judge: Callable[[], T]) -> T:

@@ -21,7 +21,7 @@ TIMEOUT_SECONDS: Final = 10
 _REGISTRATION: Final = "admissionregistration.k8s.io/v1"
 _CREATED: Final = "request.operation == 'CREATE'"
 _SPEC_CHANGED: Final = f"{_CREATED} || object.?spec != oldObject.?spec"
-_SPEC_OF_OTHERS: Final = f"({_SPEC_CHANGED}) && !object.?metadata.?labels[?'cluster.x-k8s.io/pool-name'].hasValue()"
+_OF_NO_POOL: Final = "!object.?metadata.?labels[?'cluster.x-k8s.io/pool-name'].hasValue()"
 """Machines of pools are made by the pool's controller, from a spec that was checked."""
 _OF_TEMPLATE: Final = "?spec.?template.?spec"
 _NO_LABEL: Final = (
@@ -35,6 +35,11 @@ def _incomplete(spec: str) -> str:
         f"!object.{spec}.?version.orValue('v').startsWith('v')"
         f" || !object.{spec}.?deletion.?nodeDeletionTimeoutSeconds.hasValue()"
     )
+
+
+def _changed(*members: str) -> str:
+    """The object is new, or one of these members of its spec is another one; controllers write the others."""
+    return " || ".join((_CREATED, *(f"object.?spec.?{name} != oldObject.?spec.?{name}" for name in members)))
 
 
 def _no_backend(spec: str) -> str:
@@ -98,16 +103,21 @@ WEBHOOKS: Sequence[Webhook] = (
         validate_if=_SPEC_CHANGED,
     ),
     Webhook(_CORE, "MachineDrainRule", "machinedrainrules", validate_if=_SPEC_CHANGED),
-    Webhook(_INFRA, "DevCluster", "devclusters", _incomplete_dev_cluster("?spec"), _SPEC_CHANGED),
+    Webhook(_INFRA, "DevCluster", "devclusters", _incomplete_dev_cluster("?spec"), _changed("backend")),
     Webhook(_INFRA, "DevClusterTemplate", "devclustertemplates", _incomplete_dev_cluster(_OF_TEMPLATE), _SPEC_CHANGED),
-    Webhook(_INFRA, "DevMachine", "devmachines", _no_backend("?spec"), _SPEC_OF_OTHERS),
+    Webhook(_INFRA, "DevMachine", "devmachines", _no_backend("?spec"), f"({_changed('backend')}) && {_OF_NO_POOL}"),
     Webhook(_INFRA, "DevMachineTemplate", "devmachinetemplates", _no_backend(_OF_TEMPLATE), _SPEC_CHANGED),
-    Webhook(_INFRA, "DevMachinePool", "devmachinepools", _no_backend("?spec"), _SPEC_CHANGED),
+    Webhook(_INFRA, "DevMachinePool", "devmachinepools", _no_backend("?spec"), _changed("backend", "strategy")),
     Webhook(_INFRA, "DevMachinePoolTemplate", "devmachinepooltemplates", _no_backend(_OF_TEMPLATE), _SPEC_CHANGED),
     Webhook(_INFRA, "DockerCluster", "dockerclusters", _incomplete_cluster("?spec", "?spec"), _SPEC_CHANGED),
-    Webhook(_INFRA, "DockerMachine", "dockermachines", validate_if=_SPEC_OF_OTHERS),
+    Webhook(
+        _INFRA,
+        "DockerMachine",
+        "dockermachines",
+        validate_if=f"({_changed('customImage', 'preLoadImages', 'extraMounts')}) && {_OF_NO_POOL}",
+    ),
     Webhook(_INFRA, "DockerMachineTemplate", "dockermachinetemplates", validate_if=_SPEC_CHANGED),
-    Webhook(_INFRA, "DockerMachinePool", "dockermachinepools", validate_if=_SPEC_CHANGED),
+    Webhook(_INFRA, "DockerMachinePool", "dockermachinepools", validate_if=_changed("template", "strategy")),
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capi.admission.convert import HUB, OLD, convert
+from capi.admission.convert import convert, old_of
 from capi.api.core import annotations
 from capi.kube.types import GroupKind
 from tests.conformance.site import Api
@@ -104,6 +104,7 @@ CASES = [
     Case("pool of two clusters", "machinepools", pool({"clusterName": "d"}), "spec.clusterName", "spec.template.spec.clusterName"),
     Case("pool with half a version", "machinepools", pool({"version": "v1.31"}), "spec.template.spec.version", "version"),
     Case("pool with no version", "machinepools", pool({"version": "vfoo"}), "spec.template.spec.version", "version"),
+    Case("pool with an empty version", "machinepools", pool({"version": ""}), "spec.template.spec.version", "version"),
     Case("pool, latest", "machinepools", pool({"version": "latest"}), "spec.template.spec.version", "version"),
     Case(
         "pool with taints", "machinepools",
@@ -186,7 +187,8 @@ def versions(kind: GroupKind) -> str:
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
 def test_what_may_be_created_in_the_old_version(api: Api, case: Case) -> None:
     """The same; fields may have other names there."""
-    old = convert({"apiVersion": HUB, **deepcopy(case.body)}, OLD, versions)
+    hub = {"apiVersion": "cluster.x-k8s.io/v1beta2", **deepcopy(case.body)}
+    old = convert(hub, old_of(hub), versions)
     old["metadata"].get("annotations", {}).pop(annotations.CONVERSION_DATA, None)
     answer = api.post(f"{CORE.replace('v1beta2', 'v1beta1')}/{case.plural}", old, query={"dryRun": "All"})
     if not case.field:

@@ -8,6 +8,10 @@ from capi.admission.convert.values import (
     ApiVersions,
     conditions_down,
     deprecated,
+    domains_down,
+    domains_up,
+    endpoint_down,
+    endpoint_up,
     kept,
     moved,
     reference_down,
@@ -24,24 +28,20 @@ _COUNTERS = ("desiredReplicas", "replicas", "upToDateReplicas", "readyReplicas",
 def down(obj: Object, namespace: str, versions: ApiVersions) -> Object:
     """spec and status in v1beta1."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    old, start, endpoint = (
-        deprecated(status),
-        status.get("initialization") or {},
-        spec.get("controlPlaneEndpoint") or {},
-    )
+    old, start = deprecated(status), status.get("initialization") or {}
     refs = {name: reference_down(spec.get(name), namespace, versions) for name in _REFERENCES}
     counters = {role: _counters(status.get(role)) for role in ("controlPlane", "workers")}
     return {
         "spec": {
             **without(spec, "paused", "controlPlaneEndpoint", "topology", *_REFERENCES),
             **kept(paused=true_or_none(spec.get("paused")), topology=_topology_down(spec.get("topology")), **refs),
-            "controlPlaneEndpoint": {"host": endpoint.get("host") or "", "port": endpoint.get("port") or 0},
+            "controlPlaneEndpoint": endpoint_down(spec.get("controlPlaneEndpoint")),
         },
         "status": {
             **moved(status, {name: name for name in ("phase", "observedGeneration")}),
             **moved(old, {name: name for name in ("conditions", "failureReason", "failureMessage")}),
             **kept(
-                failureDomains=_domains_down(status.get("failureDomains")), v1beta2=conditions_down(status, **counters)
+                failureDomains=domains_down(status.get("failureDomains")), v1beta2=conditions_down(status, **counters)
             ),
             "infrastructureReady": bool(start.get("infrastructureProvisioned")),
             "controlPlaneReady": bool(start.get("controlPlaneInitialized")),
@@ -53,7 +53,6 @@ def up(obj: Object) -> Object:
     """spec and status in v1beta2."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     old = kept(**{name: status.get(name) for name in ("conditions", "failureReason", "failureMessage")})
-    endpoint = spec.get("controlPlaneEndpoint") or {}
     refs = {name: reference_up(spec.get(name)) for name in _REFERENCES}
     new = status.get("v1beta2") or {}
     flags = kept(
@@ -65,7 +64,7 @@ def up(obj: Object) -> Object:
         **moved(new, {name: name for name in ("conditions", "controlPlane", "workers")}),
         **kept(
             initialization=flags,
-            failureDomains=_domains_up(status.get("failureDomains")),
+            failureDomains=domains_up(status.get("failureDomains")),
             deprecated={"v1beta1": old} if old else None,
         ),
     }
@@ -79,7 +78,7 @@ def up(obj: Object) -> Object:
                 paused=true_or_none(spec.get("paused")),
                 clusterNetwork=_network_up(spec.get("clusterNetwork")),
                 topology=_topology_up(spec.get("topology")),
-                controlPlaneEndpoint=kept(host=endpoint.get("host"), port=endpoint.get("port") or None),
+                controlPlaneEndpoint=endpoint_up(spec.get("controlPlaneEndpoint")),
                 **refs,
             ),
         },
@@ -100,20 +99,6 @@ def _network_up(network: Object | None) -> Object | None:
         **kept(apiServerPort=network.get("apiServerPort") or None),
         **{name: blocks for name, blocks in ranges.items() if blocks and blocks.get("cidrBlocks")},
     }
-
-
-def _domains_down(domains: list[Object] | None) -> Object:
-    return {
-        domain["name"]: {"controlPlane": bool(domain.get("controlPlane")), **kept(attributes=domain.get("attributes"))}
-        for domain in domains or ()
-    }
-
-
-def _domains_up(domains: Object | None) -> list[Object]:
-    return [
-        {"name": name, "controlPlane": bool(domain.get("controlPlane")), **kept(attributes=domain.get("attributes"))}
-        for name, domain in sorted((domains or {}).items())
-    ]
 
 
 def _topology_down(topology: Object | None) -> Object | None:

@@ -79,3 +79,31 @@ def deprecated(status: Object) -> Object:
 def true_or_none(value: Any) -> bool | None:
     """An old bool: false was never told apart from unset."""
     return True if value else None
+
+
+def endpoint_down(endpoint: Object | None) -> Object:
+    """An old endpoint is always there; "" and 0 are unset."""
+    endpoint = endpoint or {}
+    return {"host": endpoint.get("host") or "", "port": endpoint.get("port") or 0}
+
+
+def endpoint_up(endpoint: Object | None) -> Object:
+    """Empty if there is nothing in it."""
+    endpoint = endpoint or {}
+    return kept(host=endpoint.get("host"), port=endpoint.get("port") or None)
+
+
+def domains_down(domains: list[Object] | None) -> Object:
+    """Failure domains by name."""
+    return {
+        domain["name"]: {"controlPlane": bool(domain.get("controlPlane")), **kept(attributes=domain.get("attributes"))}
+        for domain in domains or ()
+    }
+
+
+def domains_up(domains: Object | None) -> list[Object]:
+    """Failure domains as a list, sorted by name."""
+    return [
+        {"name": name, "controlPlane": bool(domain.get("controlPlane")), **kept(attributes=domain.get("attributes"))}
+        for name, domain in sorted((domains or {}).items())
+    ]

@@ -75,7 +75,8 @@ def test_two_backends_are_refused_and_both_named(kind: str) -> None:
 def test_a_backend_cannot_become_another_one(kind: str) -> None:
     """What the first one made would be left over."""
     old = of(kind, {"backend": {"inMemory": {}}})
-    for spec in ({"backend": {"docker": {}}}, {"backend": {}}):
+    specs: list[Object] = [{"backend": {"docker": {}}}, {"backend": {}}]
+    for spec in specs:
         assert "inMemory cannot become docker" in refused(of(kind, spec), old)["spec.backend"]
     assert refused(old, old) == {}
 
@@ -145,11 +146,21 @@ def test_a_failure_domain_is_there_once(kind: str, where: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "where"), CLUSTERS)
+def test_an_old_map_of_failure_domains_cannot_hold_what_the_list_may_not(kind: str, where: str) -> None:
+    old = in_cluster(kind, {"failureDomains": {"": {}, "a" * 257: {}}})
+    old["apiVersion"] = f"{INFRA}/v1beta1"
+    assert set(refused(old)) == {f"{where}.failureDomains[0].name", f"{where}.failureDomains[1].name"}
+    old = in_cluster(kind, {"failureDomains": {f"fd{n:03}": {} for n in range(101)}})
+    old["apiVersion"] = f"{INFRA}/v1beta1"
+    assert set(refused(old)) == {f"{where}.failureDomains"}
+
+
+@pytest.mark.parametrize(("kind", "where"), CLUSTERS)
 def test_a_load_balancer_that_cannot_be_is_named(kind: str, where: str) -> None:
     bad = {"imageRepository": "Not A Host", "imageTag": "a:b", "customHAProxyConfigTemplateRef": {}}
     fields = {"imageRepository", "imageTag", "customHAProxyConfigTemplateRef.name"}
     assert set(refused(in_cluster(kind, {"loadBalancer": bad}))) == {f"{where}.loadBalancer.{name}" for name in fields}
-    good = {
+    good: Object = {
         "imageRepository": "localhost:5000",
         "imageTag": "v1.2_3",
         "customHAProxyConfigTemplateRef": {"name": "lb"},
@@ -233,7 +244,7 @@ def test_times_that_cannot_be_read_are_named(kind: str) -> None:
 )
 @pytest.mark.parametrize("kind", ["DevMachinePool", "DockerMachinePool"])
 def test_a_strategy_that_cannot_be_meant_is_named(kind: str, strategy: Object, fields: set[str]) -> None:
-    spec = {"backend": {"inMemory": {}}} if kind == "DevMachinePool" else {"template": {}}
+    spec: Object = {"backend": {"inMemory": {}}} if kind == "DevMachinePool" else {"template": {}}
     assert set(refused(of(kind, {**spec, "strategy": strategy}))) == fields
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from capi.admission.convert import converts
 from capi.api import crds
 from capi.api.core.v1beta2 import ContractRef, Machine, MachineBootstrap, MachineSpec
 from capi.kube.objects import from_wire, to_wire
-from capi.kube.types import Object
+from capi.kube.types import GroupKind, Object
 
 ROOT = Path(__file__).parents[3]
 
@@ -37,13 +38,48 @@ def test_the_checked_in_files_are_current() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_v1beta2_is_stored_and_v1beta1_of_core_is_served_with_a_warning() -> None:
+YOUNGER = {"DevControlPlane", "DevMachinePool", "DevMachinePoolTemplate"}
+"""Kinds that never had a v1beta1."""
+
+
+def test_v1beta2_is_stored_and_v1beta1_is_served_with_a_warning() -> None:
     for found in crds.all():
-        core = found["spec"]["group"] == "cluster.x-k8s.io"
+        older = found["spec"]["names"]["kind"] not in YOUNGER
         versions = {
             (v["name"], v["served"], v["storage"], v.get("deprecated", False)) for v in found["spec"]["versions"]
         }
-        assert versions == {("v1beta2", True, True, False), *({("v1beta1", True, False, True)} if core else ())}
+        assert versions == {("v1beta2", True, True, False), *({("v1beta1", True, False, True)} if older else ())}
+        assert older is converts(GroupKind(found["spec"]["group"], found["spec"]["names"]["kind"]))
+
+
+@pytest.mark.parametrize(
+    ("plural", "version", "names"),
+    [
+        ("devclusters", "v1beta2", "Cluster Age"),
+        ("devclusters", "v1beta1", "Cluster Age"),
+        ("dockerclusters", "v1beta2", "Cluster Age"),
+        ("devmachines", "v1beta2", "Cluster, Provider ID, Failure domain, IP, Paused, Provisioned, Age"),
+        ("devmachines", "v1beta1", "Cluster Machine ProviderID Ready Age"),
+        ("dockermachines", "v1beta1", "Cluster Machine ProviderID Ready Age"),
+        ("devmachinetemplates", "v1beta2", "Age"),
+        ("devmachinepools", "v1beta2", "Age"),
+        ("dockermachinepools", "v1beta1", "Age"),
+    ],
+)
+def test_printer_columns_of_infrastructure(plural: str, version: str, names: str) -> None:
+    [found] = [v for v in crd(plural)["spec"]["versions"] if v["name"] == version]
+    wanted = names.split(", ") if "," in names else names.split()
+    assert [column["name"] for column in found["additionalPrinterColumns"]] == wanted
+
+
+@pytest.mark.parametrize("plural", ["devclusters", "devmachines", "devmachinepools", "dockermachinepools"])
+def test_infrastructure_says_which_contracts_it_follows_and_whose_it_is(plural: str) -> None:
+    """Upstream: the label of v1beta1 on pools too, which have none."""
+    assert crd(plural)["metadata"]["labels"] == {
+        "cluster.x-k8s.io/provider": "infrastructure-docker",
+        "cluster.x-k8s.io/v1beta1": "v1beta1",
+        "cluster.x-k8s.io/v1beta2": "v1beta2",
+    }
 
 
 @pytest.mark.parametrize(
