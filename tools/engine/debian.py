@@ -74,10 +74,23 @@ def unpack(tar: Path, root: Path) -> None:
     run("tar", "--numeric-owner", "-p", "-C", root, "-xf", tar)
 
 
-def libraries(root: Path, binary: str) -> list[str]:
-    """Paths, in the root, of the shared libraries a program or library needs, the loader included."""
-    words = (line.split() for line in read("chroot", root, "ldd", binary).splitlines())
-    return sorted({word for line in words for word in line if word.startswith("/")})
+def stage(full: Path, root: Path, programs: Sequence[str], files: Sequence[str]) -> None:
+    """Programs with the libraries they need, and a few files, from one root into a new one that has nothing else."""
+    for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev", "run", "var/lib", "var/tmp"):
+        (root / folder).mkdir(parents=True)
+    (root / "tmp").mkdir()
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    for path in (*programs, *_libraries(full, programs), *files):
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(full / path.lstrip("/"), target)
+
+
+def _libraries(root: Path, programs: Sequence[str]) -> list[str]:
+    """Paths of the shared libraries that programs or libraries need, the loader included."""
+    lines = read("chroot", root, "ldd", *programs).splitlines()
+    return sorted({word for line in lines if line.startswith("\t") for word in line.split() if word.startswith("/")})
 
 
 def _install(place: Place, root: Path, packages: Sequence[str]) -> None:

@@ -53,15 +53,13 @@ def present(name: str) -> str | None:
 
 
 def digest(*paths: Path) -> str:
-    """Of files and folders with their names, and of the modules that make images of them."""
-    files = sorted(file for path in (*paths, Path(__file__).parent) for file in ([path] if path.is_file() else path.glob("*")))
+    """Of files, of everything in folders, and of the modules that make images of them."""
+    modules = (Path(archive.__file__), Path(debian.__file__), Path(__file__))
+    files = {file for path in (*paths, *modules) for file in ([path] if path.is_file() else path.rglob("*"))}
     total = hashlib.sha256()
-    for file in (f for f in files if f.is_file() and f.name not in _NOT_IN_IMAGES):
+    for file in sorted(file for file in files if file.is_file() and file.suffix != ".pyc"):
         total.update(file.name.encode() + b"\0" + file.read_bytes())
     return total.hexdigest()[:16]
-
-
-_NOT_IN_IMAGES = {"__main__.py", "daemon.py", "dns.py", "host.py", "place.py", "processes.py", "shell.py", "start", "stop"}
 
 
 def _node(place: Place, work: Path, version: str) -> tuple[Image, list[Layer]]:
@@ -82,23 +80,9 @@ def _load_balancer(place: Place, work: Path) -> tuple[Image, list[Layer]]:
     with debian.scratch(place) as full:
         debian.unpack(debian.with_packages(place, "haproxy", ("haproxy", "procps")), full)
         root = work / "root"
-        _stage(full, root)
+        debian.stage(full, root, LOAD_BALANCER_PROGRAMS, LOAD_BALANCER_FILES)
     configuration = root / "usr/local/etc/haproxy/haproxy.cfg"
     configuration.parent.mkdir(parents=True)
     shutil.copy(FILES / "haproxy.cfg", configuration)
     entrypoint = ("haproxy", "-W", "-db", "-f", f"/{configuration.relative_to(root)}")
     return Image(LOAD_BALANCER, entrypoint, "SIGUSR1"), [archive.layer_of_folder(root, work / "root.tar")]
-
-
-def _stage(full: Path, root: Path) -> None:
-    """Programs, the libraries they need and a few files, from one root to another."""
-    for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev", "run", "var/lib/haproxy", "var/tmp"):
-        (root / folder).mkdir(parents=True)
-    (root / "tmp").mkdir(mode=0o1777)
-    for name in ("bin", "sbin", "lib", "lib64"):
-        (root / name).symlink_to(f"usr/{name}")
-    needed = {library for program in LOAD_BALANCER_PROGRAMS for library in debian.libraries(full, program)}
-    for path in (*LOAD_BALANCER_PROGRAMS, *sorted(needed), *LOAD_BALANCER_FILES):
-        target = root / path.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(full / path.lstrip("/"), target)

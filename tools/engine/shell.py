@@ -57,7 +57,7 @@ def read(*argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | No
     )
     if done.returncode:
         raise Failed(f"{' '.join(map(str, argv))}\n{_tail(done.stderr)}")
-    return done.stdout.strip()
+    return done.stdout.rstrip()
 
 
 def _output(argv: Sequence[str | Path], log: Path | None, env: Mapping[str, str] | None, cwd: Path | None) -> str | None:

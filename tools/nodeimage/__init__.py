@@ -1,0 +1,1 @@
+"""A real node image, made from Debian packages and Go modules only; docs/node-image.md."""

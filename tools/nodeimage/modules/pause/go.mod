@@ -1,0 +1,3 @@
+module capi.invalid/pause
+
+go 1.25.0
