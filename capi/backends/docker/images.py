@@ -128,7 +128,7 @@ def node_image(version: str, custom: str = "") -> NodeImage:
     wanted = parse_version(version)
     for candidate, image in published():
         if candidate.numbers == wanted.numbers and not wanted.pre:
-            return NodeImage(f"{wanted.image}@{image.digest}", image.private_cgroups, fallback=wanted.image)
+            return NodeImage(f"{candidate.image}@{image.digest}", image.private_cgroups, fallback=wanted.image)
     return NodeImage(wanted.image, _private_cgroups(wanted))
 
 
