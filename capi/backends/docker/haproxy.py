@@ -25,9 +25,8 @@ MAX_WEIGHT = 256
 """HAProxy's own limit; 0 sends no new connection to a server."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 
-# A connection takes two descriptors, one to the client and one to the server. HAProxy does not start, nor reload, when
-# its maxconn needs more than the container may open, and the hard limit is 20000 on some hosts: 4096 connections need
-# about 8300, and leave half for a reload, when the old process and its connections are still there.
+# A connection takes two descriptors, one to the client and one to the server, and HAProxy neither starts nor reloads when
+# its maxconn needs more than the process may open. On some hosts that is 20000; 4096 connections need 8224.
 DEFAULT_TEMPLATE = """\
 global
   log stdout format raw local0 notice
