@@ -12,7 +12,9 @@ from capi.backends.docker.gotemplate.parsing import parse
 from capi.backends.docker.gotemplate.values import Struct, TemplateError, Value, is_true, kind, written
 
 STEPS = 100_000
-"""Texts, actions and commands that a template may go through; ten thousand servers need fewer."""
+"""Texts and values that a template may go through; long texts count more. A thousand servers need a tenth of it."""
+STEP_LENGTH = 1000
+"""Characters of a text that count as one more step."""
 LAZY = ("and", "or")
 
 
@@ -56,8 +58,8 @@ class _Rendering:
             raise TemplateError(line, f"the template writes more than {LENGTH} characters")
         self.made.append(text)
 
-    def step(self, line: int) -> None:
-        self.steps += 1
+    def step(self, line: int, value: Value = "") -> None:
+        self.steps += 1 + (len(value) // STEP_LENGTH if isinstance(value, str) else 0)
         if self.steps > STEPS:
             raise TemplateError(line, f"the template takes more than {STEPS} steps")
 
@@ -97,7 +99,6 @@ class _Rendering:
 
     def command(self, node: nodes.Command, dot: Value, piped: tuple[Value, ...]) -> Value:
         """The value of a command; `piped` is the result of the one before, if there is one."""
-        self.step(node.line)
         first, *others = node.operands
         if not isinstance(first, nodes.Name):
             if others:
@@ -126,6 +127,11 @@ class _Rendering:
             raise TemplateError(line, f"{name} {error}") from error
 
     def operand(self, node: nodes.Operand, dot: Value, line: int) -> Value:
+        value = self.value(node, dot, line)
+        self.step(line, value)
+        return value
+
+    def value(self, node: nodes.Operand, dot: Value, line: int) -> Value:
         match node:
             case nodes.Literal(value):
                 return value

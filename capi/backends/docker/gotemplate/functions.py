@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from capi.backends.docker.gotemplate.values import Value, is_true, kind, written
+from capi.backends.docker.gotemplate.values import Struct, Value, is_true, kind, written
 
 Function: TypeAlias = Callable[[Sequence[Value]], Value]
 LENGTH = 1 << 20
@@ -31,8 +31,8 @@ def _equal(arguments: Sequence[Value]) -> Value:
 def _same(one: Value, other: Value) -> bool:
     if kind(one) != kind(other):
         raise BadCall(f"cannot compare {kind(one)} with {kind(other)}")
-    if isinstance(one, Mapping):
-        raise BadCall("cannot compare maps")
+    if isinstance(one, Mapping | Struct):
+        raise BadCall("cannot compare maps and objects")
     return one == other
 
 

@@ -1,4 +1,4 @@
-"""Images of Docker nodes: docker.md's case 115, and versions as people write them."""
+"""Images of Docker nodes: case 115 of the Docker provider, and versions as people write them."""
 
 import re
 

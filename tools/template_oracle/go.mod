@@ -1,0 +1,3 @@
+module template_oracle
+
+go 1.24
