@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 import orjson
-from aiodocker import Docker
+from aiodocker import Docker, DockerError
 
 from capi.aio.clock import SystemClock
 from capi.api.core.v1beta2 import Cluster, Machine
@@ -22,6 +22,7 @@ from capi.api.infra.v1beta2 import DevMachine
 from capi.app import compose, embedded, inputs
 from capi.backends.docker.backend import DockerBackend
 from capi.client.client import Client
+from capi.kube.conditions import Condition
 from capi.kube.objects import Resource
 from capi.kube.types import Object, ResourceType
 from capi.runtime.manager import Manager
@@ -237,13 +238,42 @@ _SHOWN = tuple(
 )
 
 
+def slow(seconds: int) -> str:
+    """Bootstrap data whose kubeadm takes that long. The test image's stand-in looks for the file."""
+    return mode(f"slow {seconds}")
+
+
+def mode(how: str) -> str:
+    """Bootstrap data whose kubeadm does that: fail, hang, slow N."""
+    entry = f"write_files:\n- path: /capi-test/kubeadm-mode\n  content: {how}\n"
+    return JOIN.replace("write_files:\n", entry)
+
+
+async def calls_of_kubeadm(w: DockerWorld, id_: str) -> int:
+    """How often it was run in a container."""
+    archive = await w.docker.containers.container(id_).get_archive("/var/log/capi-test/kubeadm.log")
+    file = archive.extractfile("kubeadm.log")
+    assert file is not None
+    return len(file.read().splitlines())
+
+
+async def joined(w: DockerWorld, id_: str) -> bool:
+    """kubeadm has ended well in a container."""
+    try:
+        await w.docker.containers.container(id_).get_archive("/etc/kubernetes/kubelet.conf")
+    except DockerError:
+        return False
+    return True
+
+
 def is_ready(obj: Any) -> bool:
     return any(c.type == "Ready" and c.status == "True" for c in obj.status.conditions)
 
 
-def condition(obj: Any, type_: str) -> Any:
-    """Of that type; fails without one."""
-    return next(c for c in obj.status.conditions if c.type == type_)
+def condition(obj: Any, type_: str) -> Condition:
+    """Of that type; one that says Absent if there is none."""
+    absent = Condition(type=type_, status="Unknown", reason="Absent")
+    return next((c for c in obj.status.conditions if c.type == type_), absent)
 
 
 @asynccontextmanager

@@ -66,7 +66,9 @@ def explained(doing: str) -> Iterator[None]:
     except DockerError as error:
         raise _of(error, doing) from error
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        raise BackendUnavailable(f"{doing}: the Docker engine broke off: {error or type(error).__name__}") from error
+        raise BackendUnavailable(
+            f"{doing}: the Docker engine broke off ({type(error).__name__}); it is asked again"
+        ) from error
 
 
 def _of(error: DockerError, doing: str) -> BackendError:
