@@ -273,10 +273,10 @@ def test_references_of_a_cluster_are_not_taken_away(api: Api, names: list[tuple[
     assert answer.fields == ["spec.infrastructureRef"]
 
 
-def calls(api: Api, kind: str) -> int:
+def calls(api: Api, kind: str, group: str = "cluster.x-k8s.io") -> int:
     """How often the API server has asked a webhook about a kind."""
     counted = re.findall(
-        rf'^apiserver_admission_webhook_request_total{{.*name="[a-z]+\.{kind}\.cluster\.x-k8s\.io".*}} (\d+)$',
+        rf'^apiserver_admission_webhook_request_total{{.*name="[a-z]+\.{kind}\.{re.escape(group)}".*}} (\d+)$',
         api.get("/metrics").ok().text,
         re.MULTILINE,
     )

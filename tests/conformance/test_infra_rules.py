@@ -12,6 +12,7 @@ from capi.admission.convert import convert, converts, old_of
 from capi.api.core import annotations
 from capi.kube.types import GroupKind
 from tests.conformance.site import Api
+from tests.conformance.test_admission_rules import calls
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -228,3 +229,30 @@ def test_a_default_that_is_written_down_is_no_change(api: Api, names: list[str])
     api.merge(path, {"spec": template({"controlPlaneEndpoint": {"port": 6443}})}).ok()
     other = {"spec": template({"controlPlaneEndpoint": {"port": 6444}})}
     assert "spec.template.spec" in api.merge(path, other).ok(422, "Invalid").fields
+
+
+@pytest.mark.parametrize("capi_server", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+def test_what_controllers_write_costs_no_call(api: Api, names: list[str]) -> None:
+    """Identities, endpoints and statuses; and whole machines of pools, whose spec was checked with the pool's."""
+    own: dict[str, Any] = {
+        "DevCluster": {"controlPlaneEndpoint": {"host": "h", "port": 6443}},
+        "DevMachine": {"providerID": "x"},
+        "DevMachinePool": {"providerID": "x", "providerIDList": ["y"]},
+        "DockerMachine": {"providerID": "x"},
+        "DockerMachinePool": {"providerIDList": ["y"]},
+    }
+    for kind, spec in own.items():
+        made(api, names, kind, {"backend": {"docker": {}}} if kind.startswith("Dev") else {})
+        before = calls(api, kind.lower(), GROUP)
+        assert before > 0, "its creation was asked about"
+        path = f"{NEW}/{kind.lower()}s/x"
+        api.merge(path, {"spec": spec, "metadata": {"finalizers": ["example.com/f"]}}).ok()
+        api.merge(f"{path}/status", {"status": {"initialization": {"provisioned": True}}}).ok()
+        api.merge(path, {"metadata": {"finalizers": None}}).ok()
+        assert calls(api, kind.lower(), GROUP) == before, kind
+    before = calls(api, "devmachine", GROUP)
+    names.append("devmachines/y")
+    pooled = body("DevMachine", docker(), labels={"cluster.x-k8s.io/pool-name": "p"})
+    pooled["metadata"]["name"] = "y"
+    api.post(f"{NEW}/devmachines", pooled).ok(201)
+    assert calls(api, "devmachine", GROUP) == before
