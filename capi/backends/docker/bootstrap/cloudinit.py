@@ -28,6 +28,8 @@ KUBEADM_FILES: Final = ("/run/kubeadm/kubeadm.yaml", "/run/kubeadm/kubeadm-join-
 _HEADER = "#cloud-config"
 _MODULES = ("bootcmd", "write_files", "users", "runcmd")
 _FILE_FIELDS = ("path", "content", "encoding", "owner", "permissions", "append", "defer")
+_MEANT_OCTAL = (400, 440, 444, 600, 640, 644, 660, 664, 666, 700, 750, 755, 770, 775, 777)
+"""Numbers that nobody means who writes them as a mode."""
 _WHY = {
     "ntp": "a container has the clock of its host",
     **dict.fromkeys(("disk_setup", "fs_setup", "growpart", "resize_rootfs"), "a container has no disks of its own"),
@@ -133,12 +135,7 @@ def _mode(value: Json, where: str, warnings: list[str]) -> int:
         return files.DEFAULT_MODE
     if isinstance(value, int) and not isinstance(value, bool):
         mode = value
-        if (
-            value >= 0
-            and (digits := str(value)).startswith(("4", "5", "6", "7"))
-            and len(digits) == 3
-            and value not in _USUAL
-        ):
+        if value in _MEANT_OCTAL:
             warnings.append(
                 f"{where} is the decimal number {value}, octal {value:04o}; write '0{value}' if that was meant."
             )
@@ -150,9 +147,3 @@ def _mode(value: Json, where: str, warnings: list[str]) -> int:
     if not 0 <= mode <= files.MAX_MODE:
         raise InvalidBootstrapData(f"{where}: {value!r} is no file mode; write octal digits in quotes, such as '0644'")
     return mode
-
-
-_USUAL = frozenset(
-    int(digits, 8)
-    for digits in ("0644", "0640", "0600", "0755", "0750", "0700", "0660", "0664", "0666", "0777", "0775")
-)

@@ -51,7 +51,7 @@ def complete(content: bytes, path: str, node: NodeFacts, *, ignores_all: bool = 
         _registering(document, defaults, path, ignores_all) if document.get("kind") in _REGISTERING else document
         for document in documents
     ]
-    kinds = {document.get("kind") for document in documents}
+    kinds = [document.get("kind") for document in documents]
     if "InitConfiguration" in kinds and "KubeProxyConfiguration" not in kinds:
         completed.append(_KUBE_PROXY)
     return "---\n".join(_text(document) for document in completed).encode()
@@ -115,7 +115,7 @@ def _arguments(given: Json, defaults: dict[str, str], document: Object, where: s
     if not given:
         given = {} if str(document.get("apiVersion", "")).endswith(("/v1beta1", "/v1beta2", "/v1beta3")) else []
     if isinstance(given, list):
-        named = {entry.get("name") for entry in given if isinstance(entry, dict)}
+        named = [entry.get("name") for entry in given if isinstance(entry, dict)]
         return [*given, *({"name": flag, "value": value} for flag, value in defaults.items() if flag not in named)]
     return {**defaults, **mapping(given, where)}
 

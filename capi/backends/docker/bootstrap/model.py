@@ -18,7 +18,7 @@ class NodeFacts:
     provider_id: str
     """E.g. `docker:////c1-w-abc12`; the kubelet gets it as provider-id unless the data sets one."""
     version: str
-    """Kubernetes version, "v1.34.4"; "" if unknown."""
+    """Kubernetes version, "v1.34.4"; "" if unknown. No part of the data depends on it so far."""
     cgroup_root: bool = True
     """The image keeps the kubelet in a cgroup of its own (kind 0.20 and later): /kubelet."""
 

@@ -33,7 +33,9 @@ def script(bootstrap: Bootstrap, directory: str, timeout: int, retry_delay: int 
     `directory` is absolute and exists; `launch` makes it. Started a second time, the program changes nothing.
     """
     total = len(bootstrap.steps)
-    head = f"directory={shlex.quote(directory)}\ntimeout={int(timeout)}\ntotal={total}\ndelay={int(retry_delay)}\n"
+    head = (
+        f"directory={shlex.quote(directory)}\ntimeout={max(0, int(timeout))}\ntotal={total}\ndelay={int(retry_delay)}\n"
+    )
     steps = "".join(part for number, step in enumerate(bootstrap.steps, start=1) for part in _step(number, step))
     return f"{head}{_SUPERVISOR}{_WORKER}{steps}exit 0\n".encode()
 

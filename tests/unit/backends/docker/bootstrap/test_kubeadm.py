@@ -1,10 +1,13 @@
 """kubeadm's configuration: defaults for a container, and what the user set."""
 
+import contextlib
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from capi.backends.docker.bootstrap import InvalidBootstrapData
 from capi.backends.docker.bootstrap.kubeadm import complete
@@ -18,13 +21,14 @@ EVERYWHERE = {
     "fail-swap-on": "false",
     "provider-id": "docker:////c1-w-abc12",
 }
+FIELDS = ("kind", "nodeRegistration", "kubeletExtraArgs", "name", "criSocket", "apiVersion", "failSwapOn")
 CGROUPS = {"cgroup-root": "/kubelet", "runtime-cgroups": "/system.slice/containerd.service"}
 
 
 def completed(text: str, *, node: Any = NODE, ignores_all: bool = False) -> dict[str, Any]:
     """Documents by kind."""
     documents = yaml.load_all(complete(text.encode(), "/run/kubeadm/kubeadm.yaml", node, ignores_all=ignores_all))
-    return {document["kind"]: document for document in documents}
+    return {str(document.get("kind")): document for document in documents}
 
 
 def join(version: str = "v1beta4", registration: str = "{}") -> str:
@@ -128,6 +132,26 @@ def test_kubeadms_files_of_cloud_init_are_completed(path: str) -> None:
 def test_other_files_are_not() -> None:
     (step,) = cloud_config(write_files=[{"path": "/etc/kubeadm.yaml", "content": join()}]).steps
     assert content(step) == join().encode()
+
+
+NODES = st.dictionaries(
+    st.sampled_from(["kubeletExtraArgs", "criSocket"]),
+    st.lists(st.fixed_dictionaries({"name": st.text() | st.lists(st.text())})) | st.integers(),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=12,
+) | st.fixed_dictionaries(
+    {"kind": st.sampled_from(["JoinConfiguration", "InitConfiguration"])}, optional={"nodeRegistration": NODES}
+)
+
+
+@given(documents=st.lists(JSON, max_size=3))
+def test_whatever_the_documents_are_they_are_completed_or_refused(documents: list[Any]) -> None:
+    text = "\n---\n".join(json.dumps(document) for document in documents)
+    with contextlib.suppress(InvalidBootstrapData):
+        assert completed(text)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,9 @@ def test_a_hanging_step_is_killed_with_all_it_started(container: Container) -> N
 
 
 def test_a_step_that_starts_processes_all_the_time_is_killed_as_well(container: Container) -> None:
-    busy = Step("busy", f"echo $$ >{container.root}/pid; while :; do /bin/true | /bin/true & wait; done")
+    busy = Step(
+        "busy", f"echo $$ >{container.root}/pid; for n in 1 2 3 4 5; do while :; do sleep 0.0$n; done & done; wait"
+    )
     assert Progress(State.TIMEOUT, 1, text="busy") in container.run(busy, timeout=2)
     assert not running((container.root / "pid").read_text().strip())
 
