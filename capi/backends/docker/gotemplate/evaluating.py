@@ -41,8 +41,8 @@ class _Rendering:
         before = len(self.variables)
         for node in body:
             match node:
-                case Text(text):
-                    self.write(text, 0)
+                case Text(text, line):
+                    self.write(text, line)
                 case nodes.Branch():
                     self.branch(node, dot)
                 case nodes.Pipeline():

@@ -42,6 +42,8 @@ class Text:
     """What is written as it is; never empty."""
 
     text: str
+    line: int
+    """Where it begins, white space that was trimmed included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class _Cutter:
         text = self.template[self.at : end]
         text = text.lstrip(SPACES) if trim else text
         if text := text.rstrip(SPACES) if trim_before else text:
-            yield Text(text)
+            yield Text(text, self.line(self.at))
 
     def skip_comment(self) -> bool:
         """Go behind a comment; whether the text after it is trimmed."""

@@ -6,12 +6,15 @@ from typing import TypeAlias
 
 SHOWN = 40
 """Characters of a bad text that a message repeats."""
+MESSAGE = 400
+"""Characters of a message; names in a template may have any length."""
 
 
 class TemplateError(ValueError):
     """A template cannot be understood, or not be carried out with these values."""
 
     def __init__(self, line: int, what: str) -> None:
+        what = what if len(what) <= MESSAGE else f"{what[:MESSAGE]}…"
         super().__init__(f"line {line}: {what}")
         self.line, self.what = line, what
 

@@ -153,6 +153,13 @@ def test_what_a_template_makes(template: str, text: str | None) -> None:
         pytest.param('{{printf "%s"}}', "line 1: printf has no value for %s", id="no value"),
         pytest.param('{{printf "x" 1}}', "line 1: printf has 1 more values than verbs", id="too many values"),
         pytest.param('{{eq .Port "7"}}', "line 1: eq cannot compare a number with a text", id="kinds"),
+        pytest.param("{{eq . .}}", "line 1: eq cannot compare maps and objects", id="comparing objects"),
+        pytest.param("{{printf 1}}", "line 1: printf needs a text first", id="printf of a number"),
+        pytest.param("{{index}}", "line 1: index needs a map", id="index of nothing"),
+        pytest.param("{{index .Name 1}}", "line 1: index a text has no entries", id="index of a text"),
+        pytest.param("{{printf .Name len}}", "line 1: len takes 1 arguments, not 0", id="a function as an argument"),
+        pytest.param("{{len.Name}}", "line 1: '.Name' is not understood here", id="a member of a function"),
+        pytest.param("{{..Name}}", "line 1: '.Name' is not understood here", id="two dots"),
         pytest.param("{{eq 1}}", "line 1: eq needs two values to compare", id="eq of one"),
         pytest.param("{{and}}", "line 1: and needs a value", id="and of none"),
         pytest.param("{{not 1 2}}", "line 1: not takes 1 arguments, not 2", id="too many arguments"),
@@ -202,6 +209,17 @@ def test_any_template_makes_a_text_or_is_refused_with_a_line_that_it_has(templat
 )
 def test_no_template_runs_for_ever_or_fills_the_memory(template: str, message: str) -> None:
     assert message in refused(template)
+
+
+@pytest.mark.parametrize(
+    "template", ["{{%s}}", "{{.%s}}", "{{$%s}}", "{{`%s`.X}}", '{{index .Servers "%s"}}', "{{1%s}}"]
+)
+def test_a_message_stays_short_whatever_the_template_has(template: str) -> None:
+    assert len(refused(template % ("x" * 10000))) < 500
+
+
+def test_a_result_that_is_too_long_has_a_line() -> None:
+    assert refused("\n{{.Name}}" + "x" * LENGTH).startswith("line 2: the template writes more than")
 
 
 def test_a_template_for_many_servers_is_within_the_bounds() -> None:
