@@ -11,7 +11,6 @@ from tests.docker.rig import DockerWorld, docker_world
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-CONFIG = "/usr/local/etc/haproxy/haproxy.cfg"
 WEIGHT = "devmachine.infrastructure.cluster.x-k8s.io/weight"
 BALANCER = "io.x-k8s.kind.role=external-load-balancer"
 
@@ -31,15 +30,20 @@ def control_plane(name: str) -> list[Object]:
     ]
 
 
-async def config(w: DockerWorld) -> str:
+async def config(w: DockerWorld, name: str = "haproxy.cfg") -> str:
     """What the load balancer was given; "" while there is none."""
     try:
-        archive = await w.docker.containers.container("c1-lb").get_archive(CONFIG)
+        archive = await w.docker.containers.container("c1-lb").get_archive(f"/usr/local/etc/haproxy/{name}")
     except DockerError:
         return ""
-    file = archive.extractfile("haproxy.cfg")
+    file = archive.extractfile(name)
     assert file is not None
     return file.read().decode()
+
+
+async def taken(w: DockerWorld) -> bool:
+    """HAProxy runs with what it was given, as far as was seen."""
+    return await config(w, "applied.cfg") == await config(w)
 
 
 async def serves(w: DockerWorld, *weights: tuple[str, int]) -> bool:
@@ -53,6 +57,20 @@ async def available(w: DockerWorld) -> bool:
     return rig.condition(await w.get(DevCluster, "c1"), "LoadBalancerAvailable").status == "True"
 
 
+async def weighed(w: DockerWorld, *names: str) -> bool:
+    """The load balancer runs with these machines: what it was given is noted when it has taken it."""
+    found = await w.infra_machines()
+    return all(found[name].metadata.annotations.get(WEIGHT) == "100" for name in names)
+
+
+async def dismantled(w: DockerWorld, *names: str) -> None:
+    """With a control plane provider, the Machines of the control plane are its to delete; here it has none."""
+    for name in names:
+        await w.delete(Machine, name)
+    await w.until(lambda: w.gone(Machine))
+    await w.dismantle()
+
+
 async def workers_of_haproxy(w: DockerWorld) -> set[str]:
     """Process IDs of its workers: a reload starts a new one."""
     found = await w.docker.containers.container("c1-lb").top(ps_args="-eo pid,ppid")
@@ -64,19 +82,18 @@ async def test_it_follows_the_control_plane_machines(namespace: str) -> None:
     async with docker_world(namespace) as w:
         await w.apply(*rig.cluster(), rig.secret(), *control_plane("cp0"), *control_plane("cp1"))
         await w.until(lambda: serves(w, ("cp0", 100), ("cp1", 100)))
-
-        async def weighed() -> bool:
-            found = (await w.infra_machines()).values()
-            return all(m.metadata.annotations.get(WEIGHT) == "100" for m in found)
-
-        await w.until(weighed)
+        await w.until(lambda: weighed(w, "cp0", "cp1"))
         before = await workers_of_haproxy(w)
         await w.patch(
             Machine, "cp0", {"metadata": {"annotations": {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/t": ""}}}
         )
         await w.delete(Machine, "cp0")
         await w.until(lambda: serves(w, ("cp0", 0), ("cp1", 100)), what="draining of one that leaves")
-        assert await workers_of_haproxy(w) != before, "the file was written and HAProxy was not told"
+
+        async def told() -> bool:
+            return await workers_of_haproxy(w) != before
+
+        await w.until(told, what="a reload of HAProxy")
         assert (await w.get(DevMachine, "cp0")).deleting is False
         await w.patch(
             Machine,
@@ -84,12 +101,13 @@ async def test_it_follows_the_control_plane_machines(namespace: str) -> None:
             {"metadata": {"annotations": {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/t": None}}},
         )
         await w.until(lambda: serves(w, ("cp1", 100)))
+        await w.until(lambda: taken(w), what="the end of the reload")
         settled = await workers_of_haproxy(w)
         await w.stop_controllers()
         await w.start_controllers()
         await w.until(lambda: available(w))
         assert await workers_of_haproxy(w) == settled, "it was reloaded although nothing had changed"
-        await w.dismantle()
+        await dismantled(w, "cp1")
 
 
 @pytest.mark.parametrize("how", ["stopped", "removed"])
@@ -112,7 +130,7 @@ async def test_it_comes_back_as_it_was(namespace: str, how: str) -> None:
         [new] = await w.containers(BALANCER)
         assert endpoint is not None
         assert next(iter(new["NetworkSettings"]["Networks"].values()))["IPAddress"] == endpoint.host
-        await w.dismantle()
+        await dismantled(w, "cp0")
 
 
 @pytest.mark.parametrize(
@@ -139,6 +157,7 @@ async def test_a_template_that_cannot_be_used_leaves_the_old_configuration_at_wo
         given = {"loadBalancer": {"customHAProxyConfigTemplateRef": {"name": "mine"}}}
         await w.apply(template(good), *rig.cluster(**given), rig.secret(), *control_plane("cp0"))
         await w.until(lambda: serves(w, ("cp0", 100)))
+        await w.until(lambda: weighed(w, "cp0"))
         workers = await workers_of_haproxy(w)
         await w.apply(template(bad + good))
         await w.patch(DevCluster, "c1", {"metadata": {"annotations": {"look": "now"}}})
@@ -152,7 +171,7 @@ async def test_a_template_that_cannot_be_used_leaves_the_old_configuration_at_wo
         await w.apply(template(good))
         await w.patch(DevCluster, "c1", {"metadata": {"annotations": {"look": "again"}}})
         await w.until(lambda: available(w))
-        await w.dismantle()
+        await dismantled(w, "cp0")
 
 
 def template(text: str) -> Object:

@@ -42,9 +42,8 @@ def node(spec: InstanceSpec, name: str, image: str, site: Site, *, private_cgrou
         "Tmpfs": {"/tmp": "", "/run": ""},
         "Binds": [*(_bind(mount, site) for mount in spec.container.mounts), *_own_binds(site)],
         "Mounts": [{"Type": "volume", "Target": "/var"}],
+        "Sysctls": {"net.ipv4.ip_forward": "1"} | (_V6_SYSCTLS if spec.ip_family is not IPFamily.V4 else {}),
     }
-    if spec.ip_family is not IPFamily.V4:
-        host["Sysctls"] = dict(_V6_SYSCTLS)
     body = _body(name, image, labels.of_machine(spec), host, site)
     if spec.control_plane:
         body["Env"].append("KUBECONFIG=/etc/kubernetes/admin.conf")

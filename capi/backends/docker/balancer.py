@@ -53,7 +53,7 @@ class DockerLoadBalancers:
             elif not container.running:
                 container = await self._start(container, config)
             elif await self._known(container) != config:
-                await self._reload(container, config)
+                await self._reloaded_or_looked_at(container, config)
             return _address(container, spec.ip_family)
 
     async def ensure_absent(self, cluster: ClusterKey, uid: str) -> None:
@@ -126,6 +126,14 @@ class DockerLoadBalancers:
                 return None
             self._in_use[container.id] = found.decode(errors="replace")
         return self._in_use[container.id]
+
+    async def _reloaded_or_looked_at(self, container: Container, config: str) -> None:
+        try:
+            await self._reload(container, config)
+        except BackendError as error:
+            if error.reason == "NotRunning":
+                await self._backend.world.refresh(container.id)  # so that the next attempt starts it
+            raise
 
     async def _reload(self, container: Container, config: str) -> None:
         engine, id_, name = self._backend.engine, container.id, container.name

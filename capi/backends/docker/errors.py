@@ -54,6 +54,7 @@ _KNOWN = (
     _Known("no such image", "ImageNotFound", "mend the image's name, or load it into the engine"),
     _Known("manifest unknown", "ImageNotFound", "mend the image's tag"),
     _Known("manifest for", "ImageNotFound", "mend the image's tag"),
+    _Known("is not running", "NotRunning", "it is looked at again"),
     _Known("unable to apply caps", "NotPrivileged", "the engine may not run privileged containers"),
 )
 

@@ -7,6 +7,7 @@ known by the container itself (its /var outlives this process): a bootstrap neve
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -115,9 +116,15 @@ class Job:
             await self._bootstrap(container)
         except BackendError as error:
             self.error = error
+            if error.reason == "NotRunning" and self.container is not None:
+                await self._looked_at(self.container.id)
         finally:
             self.active = False
             self.notify()
+
+    async def _looked_at(self, id_: str) -> None:
+        with suppress(BackendError):
+            self.container = await self.around.refresh(id_)
 
     async def _made(self) -> Container:
         """The running container. One that does not run was never reported: it is made anew."""

@@ -46,6 +46,8 @@ class World:
         """The first attempt to list has ended, one way or the other."""
         self._again = asyncio.Event()
         self._looking: set[asyncio.Task[None]] = set()
+        self._claims: dict[str, tuple[str, float]] = {}
+        """States that events have told lately, by container ID, and when."""
 
     async def run(self) -> None:
         """Follow the engine; what it refuses is tried again."""
@@ -96,20 +98,19 @@ class World:
 
     async def look_for(self, cluster: ClusterKey, machine: str) -> Sequence[Container]:
         """Ask the engine for a machine's containers: for decisions that a lost event must not spoil."""
+        asked = self._clock.monotonic()
         found = await self._engine.containers(labels.to_find(cluster, machine))
-        for container in found:
-            self._note(container)
-        return found
+        return [self._note(container, asked) for container in found]
 
     async def refresh(self, id_: str) -> Container | None:
         """Look at one container again, at once."""
+        asked = self._clock.monotonic()
         found = await self._engine.containers(id=[id_])
         one = next((c for c in found if c.id == id_), None)
         if one is None:
             self._forget(id_)
-        else:
-            self._note(one)
-        return one
+            return None
+        return self._note(one, asked)
 
     def removed(self, id_: str) -> None:
         """It was removed by us; the event that says so is no news."""
@@ -140,13 +141,14 @@ class World:
                 logger.warning("listing containers failed: %s", error.message)
 
     async def _relist(self) -> None:
+        asked = self._clock.monotonic()
         found = {c.id: c for c in await self._engine.containers()}
         recovered, self._trouble = self._trouble is not None, None
         self._settled.set()
         for id_ in self._containers.keys() - found.keys():
             self._forget(id_)
         for container in found.values():
-            self._note(container, always=recovered)
+            self._note(container, asked, always=recovered)
 
     async def _take(self, event: Object) -> None:
         """The engine's list lags behind its events: what the event says counts, and the list is looked at again later."""
@@ -165,27 +167,36 @@ class World:
     def _claim(self, id_: str, state: str) -> None:
         """So an event says; an old one, told again, is set right by the next look."""
         known = self._containers.get(id_)
-        if known is not None and known.state != state:
-            self._note(replace(known, state=state))
+        if known is not None:
+            self._claims[id_] = (state, self._clock.monotonic())
+            self._note(replace(known, state=state), self._clock.monotonic())
             task = asyncio.ensure_future(self._look_again(id_))
             self._looking.add(task)
             task.add_done_callback(self._looking.discard)
 
     async def _look_again(self, id_: str) -> None:
-        await self._clock.sleep(LAG)
+        await self._clock.sleep(LAG + _MOMENT)
         try:
             await self.refresh(id_)
         except BackendError as error:
             logger.info("looking at a container again failed: %s", error.message)
 
-    def _note(self, container: Container, *, always: bool = False) -> None:
+    def _note(self, container: Container, asked: float, *, always: bool = False) -> Container:
+        """As the engine said when it was `asked`; a state that it has told of just before counts more."""
+        state, told = self._claims.get(container.id, ("", 0.0))
+        if state and asked < told + LAG:
+            container = replace(container, state=state)
+        else:
+            self._claims.pop(container.id, None)
         before = self._containers.get(container.id)
         self._containers[container.id] = container
         if always or before != container:
             self._changed(container)
+        return container
 
     def _forget(self, id_: str) -> None:
         gone = self._containers.pop(id_, None)
+        self._claims.pop(id_, None)
         if gone is not None:
             self._changed(gone)
 
