@@ -8,7 +8,10 @@ from typing import Final
 _VERSION: Final = re.compile(r"^/v\d+\.\d+(?=/)")
 _PLACEHOLDERS: Final = (
     (re.compile(r"^/(containers|exec|networks|volumes)/(?!create$|json$|prune$)[^/]+"), r"/\1/{id}"),
-    (re.compile(r"^/images/(?!create$|json$|load$|get$|prune$|search$).+?(/json|/history|/tag|/get|/push|)$"), r"/images/{name}\1"),
+    (
+        re.compile(r"^/images/(?!create$|json$|load$|get$|prune$|search$).+?(/json|/history|/tag|/get|/push|)$"),
+        r"/images/{name}\1",
+    ),
 )
 
 

@@ -73,7 +73,13 @@ class DockerProxy:
     # What shall happen
 
     def answer(
-        self, method: str, path: str, status: int, message: str = "fault of the test", first: int = 1, times: int | None = 1
+        self,
+        method: str,
+        path: str,
+        status: int,
+        message: str = "fault of the test",
+        first: int = 1,
+        times: int | None = 1,
     ) -> Rule:
         """Answer with an error of the engine's shape; the engine does not hear of the request."""
         return self._rule(Rule(method, path, Answer(status, message), first, times))

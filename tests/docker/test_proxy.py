@@ -128,12 +128,11 @@ async def test_a_delayed_request_is_done_later(proxy: DockerProxy, http: aiohttp
 async def test_while_the_engine_is_down_streams_end_and_connections_are_refused(
     proxy: DockerProxy, http: aiohttp.ClientSession
 ) -> None:
-    async with http.get(f"{VERSION}/events") as events:
-        async with proxy.down():
-            with pytest.raises(aiohttp.ClientError):
-                await events.content.readexactly(1)
-            with pytest.raises(aiohttp.ClientConnectorError):
-                await http.get("/_ping")
+    async with http.get(f"{VERSION}/events") as events, proxy.down():
+        with pytest.raises(aiohttp.ClientError):
+            await events.content.readexactly(1)
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await http.get("/_ping")
     assert await _status(http, "GET", "/_ping") == 200
 
 
@@ -187,7 +186,9 @@ async def test_an_exec_that_waits_for_input_answers_line_by_line(
 
 
 @contextlib.asynccontextmanager
-async def _upgraded(proxy: DockerProxy, target: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _upgraded(
+    proxy: DockerProxy, target: str
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection that has stopped being HTTP."""
     reader, writer = await asyncio.open_unix_connection(proxy.socket)
     body = b'{"Detach":false,"Tty":false}'

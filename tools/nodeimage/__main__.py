@@ -35,7 +35,7 @@ def main() -> int:
     place = Place.here()
     try:
         os.environ["DOCKER_HOST"] = daemon.start(place)
-        images.ensure(place, NAME, images.digest(Path(__file__).parent), lambda work: make(place, work))
+        images.ensure(place, NAME, images.digest(Path(__file__).parent), lambda work: make(place, work), keep=True)
     except Missing as error:
         say(f"nodeimage: {error}")
         return CANNOT
