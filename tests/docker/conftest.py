@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -90,15 +91,15 @@ def present(engine: Engine) -> dict[str, tuple[str | None, Callable[[], None]]]:
     found: dict[str, tuple[str | None, Callable[[], None]]] = {}
     for container in engine.containers(NAMESPACE_LABEL):
         key, name = container["Id"], container["Names"][0]
-        found[f"container {name} {key[:12]}"] = container["Labels"][NAMESPACE_LABEL], lambda key=key: engine.remove(key)
+        found[f"container {name} {key[:12]}"] = container["Labels"][NAMESPACE_LABEL], partial(engine.remove, key)
     for network in engine.networks(NAMESPACE_LABEL):
         key = network["Id"]
         label = network["Labels"][NAMESPACE_LABEL]
-        found[f"network {network['Name']}"] = label, lambda key=key: engine.remove_network(key)
+        found[f"network {network['Name']}"] = label, partial(engine.remove_network, key)
     for volume in (*engine.volumes(label=[NAMESPACE_LABEL]), *engine.volumes(dangling=["true"])):
         key = volume["Name"]
         label = (volume["Labels"] or {}).get(NAMESPACE_LABEL)
-        found[f"volume {key}"] = label, lambda key=key: engine.remove_volume(key)
+        found[f"volume {key}"] = label, partial(engine.remove_volume, key)
     return found
 
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from tools.engine.place import Place
-from tools.engine.shell import Failed, Missing, run, say, step
+from tools.engine.shell import Failed, Missing, run, say, step, works
 
 PACKAGES = {
     "dockerd": "docker.io",
@@ -93,6 +93,13 @@ def _mount(kind: str, point: Path, options: str) -> None:
         run("mount", "-t", kind, "-o", options, "cgroup", point)
     except (OSError, Failed) as error:
         raise Missing(f"{point} cannot be mounted; containers need it: {error}") from None
+
+
+def unmount_below(*folders: Path) -> None:
+    """What an engine that was killed has left mounted."""
+    points = [point for point, _, _ in _mounts() if any(Path(point).is_relative_to(folder) for folder in folders)]
+    for point in reversed(points):
+        works("umount", "-l", point)
 
 
 def raise_inotify() -> None:

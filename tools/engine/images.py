@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tools.engine import archive, debian
@@ -30,8 +31,8 @@ def build(place: Place) -> None:
     """Make what is missing or out of date on the engine of DOCKER_HOST."""
     node_inputs = digest(FILES / "node")
     for version in VERSIONS:
-        ensure(place, f"{NODE}:{version}", node_inputs, lambda work, v=version: _node(place, work, v))
-    ensure(place, LOAD_BALANCER, digest(FILES / "haproxy.cfg"), lambda work: _load_balancer(place, work))
+        ensure(place, f"{NODE}:{version}", node_inputs, partial(_node, place, version))
+    ensure(place, LOAD_BALANCER, digest(FILES / "haproxy.cfg"), partial(_load_balancer, place))
 
 
 def ensure(place: Place, name: str, inputs: str, make: Make, keep: bool = False) -> None:
@@ -88,7 +89,7 @@ def digest(*paths: Path) -> str:
     return total.hexdigest()[:16]
 
 
-def _node(place: Place, work: Path, version: str) -> tuple[Image, list[Layer]]:
+def _node(place: Place, version: str, work: Path) -> tuple[Image, list[Layer]]:
     """Debian and the stand-ins. `/kind/version` makes each version an image of its own."""
     stand_in = (FILES / "node/stand-in").read_bytes()
     files = [

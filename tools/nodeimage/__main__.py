@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from functools import partial
 from pathlib import Path
 
 from tools.engine import archive, daemon, debian, images
@@ -35,7 +36,7 @@ def main() -> int:
     place = Place.here()
     try:
         os.environ["DOCKER_HOST"] = daemon.start(place)
-        images.ensure(place, NAME, images.digest(Path(__file__).parent), lambda work: make(place, work), keep=True)
+        images.ensure(place, NAME, images.digest(Path(__file__).parent), partial(make, place), keep=True)
     except Missing as error:
         say(f"nodeimage: {error}")
         return CANNOT
