@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.engine import host, processes
 from tools.engine.place import Place
-from tools.engine.shell import Missing, read, run, say, step, works
+from tools.engine.shell import Failed, Missing, read, run, say, step, works
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 NETWORK = "kind"
@@ -83,7 +83,11 @@ def _start(place: Place) -> None:
     configuration.write_text(json.dumps(_configuration(place), indent=2))
     log = place.log("dockerd")
     daemon = processes.spawn([*_inside(place), "dockerd", "--config-file", configuration], log)
-    processes.wait_started(daemon, lambda: answers(place.host), START_TIMEOUT, log)
+    try:
+        processes.wait_started(daemon, lambda: answers(place.host), START_TIMEOUT, log)
+    except Failed as error:
+        last = log.read_text(errors="replace").splitlines()[-1:]
+        raise Missing(f"dockerd does not start on this machine: {' '.join(last)}\n{error}") from None
 
 
 def _end_daemon(place: Place) -> None:
