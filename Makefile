@@ -7,10 +7,10 @@ PYTEST_ARGS ?=
 N ?= 1000
 SERVER ?= embedded
 
-.PHONY: help quickstart test check format types layers sizes manifests manifests-check envtest bench poolbench lock clean dev
+.PHONY: help quickstart test check format types layers sizes manifests manifests-check envtest engine node-image e2e-docker engine-stop bench poolbench lock clean dev
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 quickstart: ## the main job: a Cluster and a pool of 3 Machines, Running, in one process
 	@tools/bootstrap.sh run
@@ -44,6 +44,20 @@ manifests-check: dev ## fail if the checked-in CRDs are stale
 envtest: ## build etcd and kube-apiserver into .envtest (needs Go >= 1.25)
 	@tools/envtest/build.sh
 
+engine: ## a Docker engine, made if there is none, and the images of the tests; prints the environment to use
+	@tools/engine/images
+	@tools/engine/start
+
+node-image: ## the image of a real node on that engine (needs Go >= 1.25)
+	@tools/nodeimage/build
+
+e2e-docker: dev ## the tests on a Docker engine; PYTEST_ARGS narrows them
+	@tools/engine/images
+	@CAPI_REQUIRE_DOCKER=1 tools/engine/run $(BIN)/python -m pytest tests/docker $(PYTEST_ARGS)
+
+engine-stop: ## end the engine that was made; its images stay
+	@tools/engine/stop
+
 bench: dev ## baseline: a pool of N=1000 in-memory Machines; prints a table and one JSON line
 	@$(BIN)/python bench/pool.py --n $(N)
 
@@ -53,5 +67,5 @@ poolbench: dev ## N=1000 Machines of a neutral provider, `capi manager` on SERVE
 lock: dev ## resolve the dependencies anew
 	@tools/lock.sh
 
-clean: ## remove what the targets above made (not your data directory)
-	rm -rf .venv .tools .envtest .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: engine-stop ## remove what the targets above made (not your data directory)
+	rm -rf .engine .venv .tools .envtest .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,7 +2,8 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -64,11 +65,17 @@ def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     engine: Engine = request.getfixturevalue("engine")
     own: str = request.getfixturevalue("namespace")
-    before = _present(engine)
+    before = present(engine)
     yield
+    found = left_behind(engine, before, own)
+    assert not found, "the test left on the engine:\n  " + "\n  ".join(found)
+
+
+def left_behind(engine: Engine, before: Collection[str], own: str) -> list[str]:
+    """What is there now and should not be, in words; removed where it is certain to be of the namespace `own`."""
     found: list[str] = []
-    for key, (namespace, remove) in _present(engine).items():
-        if _within(namespace, own):
+    for key, (namespace, remove) in present(engine).items():
+        if namespace is not None and (namespace == own or namespace.startswith(f"{own}-")):
             remove()
             found.append(f"{key} (removed)")
         elif key not in before and namespace is not None:
@@ -76,28 +83,24 @@ def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
         elif key not in before:
             remove()
             found.append(f"{key} that no container uses (removed)")
-    assert not found, "the test left on the engine:\n  " + "\n  ".join(found)
+    return found
 
 
-def _present(engine: Engine) -> dict[str, tuple[str | None, Callable[[], None]]]:
+def present(engine: Engine) -> dict[str, tuple[str | None, Callable[[], None]]]:
     """Namespace of everything that has one, and how to remove it; and volumes that nobody uses, without namespace."""
     found: dict[str, tuple[str | None, Callable[[], None]]] = {}
     for container in engine.containers(NAMESPACE_LABEL):
         key, name = container["Id"], container["Names"][0]
-        found[f"container {name} {key[:12]}"] = container["Labels"][NAMESPACE_LABEL], lambda key=key: engine.remove(key)
+        found[f"container {name} {key[:12]}"] = container["Labels"][NAMESPACE_LABEL], partial(engine.remove, key)
     for network in engine.networks(NAMESPACE_LABEL):
         key = network["Id"]
         label = network["Labels"][NAMESPACE_LABEL]
-        found[f"network {network['Name']}"] = label, lambda key=key: engine.remove_network(key)
+        found[f"network {network['Name']}"] = label, partial(engine.remove_network, key)
     for volume in (*engine.volumes(label=[NAMESPACE_LABEL]), *engine.volumes(dangling=["true"])):
         key = volume["Name"]
         label = (volume["Labels"] or {}).get(NAMESPACE_LABEL)
-        found[f"volume {key}"] = label, lambda key=key: engine.remove_volume(key)
+        found[f"volume {key}"] = label, partial(engine.remove_volume, key)
     return found
-
-
-def _within(namespace: str | None, own: str) -> bool:
-    return namespace is not None and (namespace == own or namespace.startswith(f"{own}-"))
 
 
 def _missing(reason: str, variable: str) -> NoReturn:

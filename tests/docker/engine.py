@@ -16,7 +16,7 @@ VERSION = "v1.41"  # of the API; Docker 20.10
 NODE_IMAGE = "capi-test/node:v1.34.0"
 LOAD_BALANCER_IMAGE = "kindest/haproxy:v20230606-42a2262b"
 KUBERNETES_IMAGE = "kindest/node:v1.34.4"
-TIMEOUT = 30.0  # seconds
+TIMEOUT = 180.0  # seconds; `kubeadm init` is one request
 
 
 class EngineError(Exception):
@@ -49,12 +49,12 @@ class Engine:
         """DOCKER_HOST."""
         return f"unix://{self.socket}"
 
-    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+    def call(self, method: str, path: str, body: Any = None, /, **query: Any) -> Any:
         """One request; the decoded answer, or None without one. Raises EngineError."""
         text = self.raw(method, path, None if body is None else json.dumps(body).encode(), "application/json", **query)
         return json.loads(text) if text.strip() else None
 
-    def raw(self, method: str, path: str, body: bytes | None, kind: str, **query: Any) -> bytes:
+    def raw(self, method: str, path: str, body: bytes | None, kind: str, /, **query: Any) -> bytes:
         """One request; the bytes of the answer. Values of the query that are no strings are sent as JSON."""
         pairs = {key: value if isinstance(value, str) else json.dumps(value) for key, value in query.items()}
         target = f"/{VERSION}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
@@ -153,7 +153,7 @@ class Engine:
             return False
         return True
 
-    def _delete(self, path: str, **query: Any) -> None:
+    def _delete(self, path: str, /, **query: Any) -> None:
         try:
             self.call("DELETE", path, **query)
         except EngineError as error:
@@ -166,6 +166,11 @@ def connect() -> Engine:
     host = os.environ.get("DOCKER_HOST") or DEFAULT_HOST
     if not host.startswith("unix://"):
         raise RuntimeError(f"DOCKER_HOST={host}: these tests talk to unix sockets only")
+    namespace = os.environ.get("CAPI_TEST_NETNS")
+    if namespace and not Path("/proc/self/ns/net").samefile(f"/run/netns/{namespace}"):
+        raise RuntimeError(
+            f"containers can be reached in the network namespace {namespace} only: use `tools/engine/run`"
+        )
     engine = Engine(Path(host.removeprefix("unix://")))
     try:
         engine.call("GET", "/version")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.engine import host, processes
 from tools.engine.place import Place
-from tools.engine.shell import Missing, read, run, say, step, works
+from tools.engine.shell import Failed, Missing, read, run, say, step, works
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 NETWORK = "kind"
@@ -65,11 +65,10 @@ def exports(place: Place, docker_host: str) -> Iterator[str]:
 
 def stop(place: Place) -> None:
     """End our engine, its containers and its namespace. Images and volumes stay."""
-    processes.end(place.run / "docker.pid", str(place.run), STOP_TIMEOUT)
-    processes.end(place.run / "exec/containerd/containerd.pid", str(place.run), STOP_TIMEOUT)
+    _end_daemon(place)
     processes.end(place.run / "dns.pid", "dns.py", 5)
-    if shutil.which("ip") is not None:
-        host.remove_namespace(place)
+    host.unmount_below(place.run, place.folder / "data")
+    host.remove_namespace(place)
     shutil.rmtree(place.run, ignore_errors=True)
 
 
@@ -79,13 +78,24 @@ def _start(place: Place) -> None:
     host.add_namespace(place)
     place.run.mkdir(mode=0o700, exist_ok=True)
     _start_dns(place)
-    if processes.pid_of(place.run / "docker.pid", str(place.run)) is None:
-        (place.run / "docker.pid").unlink(missing_ok=True)  # dockerd believes a pid that is another's now
+    _end_daemon(place)  # one that does not answer; also, dockerd believes a pid file whose pid is another's now
     configuration = place.run / "daemon.json"
     configuration.write_text(json.dumps(_configuration(place), indent=2))
     log = place.log("dockerd")
     daemon = processes.spawn([*_inside(place), "dockerd", "--config-file", configuration], log)
-    processes.wait_started(daemon, lambda: answers(place.host), START_TIMEOUT, log)
+    try:
+        processes.wait_started(daemon, lambda: answers(place.host), START_TIMEOUT, log)
+    except Failed as error:
+        last = log.read_text(errors="replace").splitlines()[-1:]
+        raise Missing(f"dockerd does not start on this machine: {' '.join(last)}\n{error}") from None
+
+
+def _end_daemon(place: Place) -> None:
+    """dockerd, the containerd it started, and what they leave when they are killed."""
+    mark = str(place.run)
+    processes.end(place.run / "docker.pid", mark, STOP_TIMEOUT)
+    processes.end(place.run / "exec/containerd/containerd.pid", mark, STOP_TIMEOUT)
+    processes.kill_containers(mark)
 
 
 def _configuration(place: Place) -> dict[str, object]:

@@ -30,7 +30,12 @@ def base(place: Place) -> Path:
         with step(f"Debian {SUITE}"), scratch(place) as root:
             try:
                 run(
-                    "debootstrap", "--variant=minbase", f"--include={INCLUDE}", SUITE, root, log=place.log("debootstrap")
+                    "debootstrap",
+                    "--variant=minbase",
+                    f"--include={INCLUDE}",
+                    SUITE,
+                    root,
+                    log=place.log("debootstrap"),
                 )
             except Failed as error:
                 raise Missing(f"Debian packages cannot be had: {error}") from None
@@ -76,7 +81,19 @@ def unpack(tar: Path, root: Path) -> None:
 
 def stage(full: Path, root: Path, programs: Sequence[str], files: Sequence[str]) -> None:
     """Programs with the libraries they need, and a few files, from one root into a new one that has nothing else."""
-    for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev", "run", "var/lib", "var/tmp"):
+    for folder in (
+        "usr/bin",
+        "usr/sbin",
+        "usr/lib",
+        "usr/lib64",
+        "etc",
+        "proc",
+        "sys",
+        "dev",
+        "run",
+        "var/lib",
+        "var/tmp",
+    ):
         (root / folder).mkdir(parents=True)
     (root / "tmp").mkdir()
     for name in ("bin", "sbin", "lib", "lib64"):

@@ -21,7 +21,9 @@ def answer(query: bytes) -> bytes | None:
     end += 5  # the root label, type and class
     if end > len(query):
         return None
-    flags = bytes([0x80 | query[2] & 0x79, 0x80 | NXDOMAIN])  # response, same opcode and "recursion desired"; "available"
+    flags = bytes(
+        [0x80 | query[2] & 0x79, 0x80 | NXDOMAIN]
+    )  # response, same opcode and "recursion desired"; "available"
     return query[:2] + flags + b"\0\1\0\0\0\0\0\0" + query[HEADER:end]
 
 

@@ -1,12 +1,13 @@
 """What the machine needs before an engine can run on it: packages, cgroup hierarchies, inotify, a network namespace."""
 
+import contextlib
 import os
 import platform
 import shutil
 from pathlib import Path
 
 from tools.engine.place import Place
-from tools.engine.shell import Failed, Missing, run, say, step
+from tools.engine.shell import Failed, Missing, run, say, step, works
 
 PACKAGES = {
     "dockerd": "docker.io",
@@ -58,6 +59,27 @@ def may_raise_limits() -> bool:
     return bool(bounding >> CAP_SYS_RESOURCE & 1)
 
 
+def hand_down_controllers(group: Path) -> None:
+    """On cgroup v2 in a container: let the groups below `group` have controllers.
+
+    A group that hands controllers down may not hold processes, unless it is the machine's root (which has no type);
+    so they move into a group of their own.
+    """
+    available, handed = ((group / f"cgroup.{name}").read_text().split() for name in ("controllers", "subtree_control"))
+    missing = [f"+{name}" for name in available if name not in handed]
+    if not missing:
+        return
+    try:
+        if (group / "cgroup.type").exists():
+            (group / "engine").mkdir(exist_ok=True)
+            for pid in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    (group / "engine/cgroup.procs").write_text(pid)
+        (group / "cgroup.subtree_control").write_text(" ".join(missing))
+    except OSError as error:
+        raise Missing(f"controllers of {group} cannot be handed down; containers need them: {error}") from None
+
+
 def free_memory() -> int:
     """Bytes that programs could have now."""
     lines = Path("/proc/meminfo").read_text().splitlines()
@@ -67,6 +89,7 @@ def free_memory() -> int:
 def mount_cgroups() -> None:
     """Mount what is missing: nothing on cgroup v2; else each v1 controller, and systemd's own hierarchy for the nodes."""
     if any(kind == "cgroup2" and point == str(CGROUPS) for point, kind, _ in _mounts()):
+        hand_down_controllers(CGROUPS)
         return
     if "memory" not in Path("/proc/cgroups").read_text():  # a kernel that has no v1 any more
         _mount("cgroup2", CGROUPS, "rw")
@@ -93,6 +116,13 @@ def _mount(kind: str, point: Path, options: str) -> None:
         run("mount", "-t", kind, "-o", options, "cgroup", point)
     except (OSError, Failed) as error:
         raise Missing(f"{point} cannot be mounted; containers need it: {error}") from None
+
+
+def unmount_below(*folders: Path) -> None:
+    """What an engine that was killed has left mounted."""
+    points = [point for point, _, _ in _mounts() if any(Path(point).is_relative_to(folder) for folder in folders)]
+    for point in reversed(points):
+        works("umount", "-l", point)
 
 
 def raise_inotify() -> None:

@@ -5,13 +5,17 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tools.engine import archive, debian
 from tools.engine.archive import Image, Layer
 from tools.engine.place import Place
-from tools.engine.shell import Failed, read, run, step
+from tools.engine.shell import Failed, read, run, step, works
 
+Make = Callable[[Path], tuple[Image, list[Layer]]]
+"""Makes an image and its layers with the help of an empty folder."""
 FILES = Path(__file__).resolve().parent / "files"
 NODE = "capi-test/node"
 VERSIONS = ("v1.34.0", "v1.34.1", "v1.35.0")
@@ -27,27 +31,50 @@ def build(place: Place) -> None:
     """Make what is missing or out of date on the engine of DOCKER_HOST."""
     node_inputs = digest(FILES / "node")
     for version in VERSIONS:
-        ensure(place, f"{NODE}:{version}", node_inputs, lambda work, v=version: _node(place, work, v))
-    ensure(place, LOAD_BALANCER, digest(FILES / "haproxy.cfg"), lambda work: _load_balancer(place, work))
+        ensure(place, f"{NODE}:{version}", node_inputs, partial(_node, place, version))
+    ensure(place, LOAD_BALANCER, digest(FILES / "haproxy.cfg"), partial(_load_balancer, place))
 
 
-def ensure(place: Place, name: str, inputs: str, make: Callable[[Path], tuple[Image, list[Layer]]]) -> None:
-    """Load the image that `make` makes in a folder, unless one of these inputs, or one from elsewhere, is there."""
+def ensure(place: Place, name: str, inputs: str, make: Make, keep: bool = False) -> None:
+    """Load the image that `make` makes in a folder, unless one of these inputs, or one from elsewhere, is there.
+
+    With `keep` the archive stays in the machine's cache, for other checkouts' engines.
+    """
     if present(name) in (inputs, ""):
         return
+    before = read("docker", "image", "ls", "-q", name)
+    slug = name.replace("/", "-").replace(":", "-")
+    kept = place.cache / f"image-{slug}-{inputs}.tar"
     place.folder.mkdir(parents=True, exist_ok=True)
     with step(f"image {name}"), tempfile.TemporaryDirectory(prefix="image-", dir=place.folder) as folder:
-        image, layers = make(Path(folder))
-        labelled = Image(image.name, image.entrypoint, image.stop_signal, image.env, {**image.labels, INPUTS: inputs})
-        file = Path(folder) / "archive.tar"
-        archive.write(file, labelled, layers, platform.machine())
+        file = kept if kept.exists() else _archive(Path(folder), inputs, make)
+        if keep and file != kept:
+            for old in place.cache.glob(f"image-{slug}-*.tar"):
+                old.unlink()
+            file = Path(shutil.move(file, kept))
         run("docker", "load", "-q", "-i", file)
+    if before:
+        works("docker", "image", "rm", before)  # stays if a container uses it
+
+
+def _archive(folder: Path, inputs: str, make: Make) -> Path:
+    image, layers = make(folder)
+    file = folder / "archive.tar"
+    archive.write(file, replace(image, labels={**image.labels, INPUTS: inputs}), layers, platform.machine())
+    return file
 
 
 def present(name: str) -> str | None:
     """The digest of the inputs of an image that the engine has; empty if it was not made here; None if there is none."""
     try:
-        return read("docker", "image", "inspect", "--format", f'{{{{with .Config.Labels}}}}{{{{index . "{INPUTS}"}}}}{{{{end}}}}', name)
+        return read(
+            "docker",
+            "image",
+            "inspect",
+            "--format",
+            f'{{{{with .Config.Labels}}}}{{{{index . "{INPUTS}"}}}}{{{{end}}}}',
+            name,
+        )
     except Failed:
         return None
 
@@ -62,7 +89,7 @@ def digest(*paths: Path) -> str:
     return total.hexdigest()[:16]
 
 
-def _node(place: Place, work: Path, version: str) -> tuple[Image, list[Layer]]:
+def _node(place: Place, version: str, work: Path) -> tuple[Image, list[Layer]]:
     """Debian and the stand-ins. `/kind/version` makes each version an image of its own."""
     stand_in = (FILES / "node/stand-in").read_bytes()
     files = [

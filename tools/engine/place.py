@@ -1,7 +1,10 @@
 """Where everything of one checkout's engine is. Each name follows from the work folder, so two checkouts never meet."""
 
+import fcntl
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +50,14 @@ class Place:
     def netns(self) -> Path:
         """File of the network namespace."""
         return Path("/run/netns") / self.name
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone in this work folder: a second command waits until the first is done."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def log(self, name: str) -> Path:
         """Log file of that name; its folder is made."""

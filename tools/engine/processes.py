@@ -1,10 +1,11 @@
 """Processes that outlive the command which started them. They are known by pid files and ended by their pids."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tools.engine.shell import Failed
@@ -39,6 +40,33 @@ def end(pidfile: Path, mark: str, seconds: float) -> None:
         os.kill(pid, signum)
         wait(lambda: pid_of(pidfile, mark) is None, seconds)
     pidfile.unlink(missing_ok=True)
+
+
+def kill_containers(mark: str) -> None:
+    """Kill the containers of an engine that did not end them: each has a shim with `mark` in its command line."""
+    shims = [pid for pid, command in _commands() if b"containerd-shim" in command and mark.encode() in command]
+    containers = [pid for pid in _pids() if _parent(pid) in shims]
+    for pid in (*containers, *shims):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _commands() -> Iterator[tuple[int, bytes]]:
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            yield pid, Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[1])
 
 
 def wait(ready: Callable[[], bool], seconds: float) -> bool:

@@ -60,7 +60,9 @@ def read(*argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | No
     return done.stdout.rstrip()
 
 
-def _output(argv: Sequence[str | Path], log: Path | None, env: Mapping[str, str] | None, cwd: Path | None) -> str | None:
+def _output(
+    argv: Sequence[str | Path], log: Path | None, env: Mapping[str, str] | None, cwd: Path | None
+) -> str | None:
     """The end of its output if it failed, else None."""
     try:
         done = subprocess.run(

@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from functools import partial
 from pathlib import Path
 
 from tools.engine import archive, daemon, debian, images
@@ -34,8 +35,9 @@ def main() -> int:
     """Exit code."""
     place = Place.here()
     try:
-        os.environ["DOCKER_HOST"] = daemon.start(place)
-        images.ensure(place, NAME, images.digest(Path(__file__).parent), lambda work: make(place, work))
+        with place.locked():
+            os.environ["DOCKER_HOST"] = daemon.start(place)
+            images.ensure(place, NAME, images.digest(Path(__file__).parent), partial(make, place), keep=True)
     except Missing as error:
         say(f"nodeimage: {error}")
         return CANNOT

@@ -34,7 +34,12 @@ def furnish(root: Path, programs: Mapping[str, Path], pause: str) -> None:
     _copy_kind(root, golang.source_of_kind() / "images/base/files")
     _configure_containerd(root, pause)
     _configure_network(root)
-    for name, folder in (("crictl", "usr/local/bin"), ("kubeadm", "usr/bin"), ("kubelet", "usr/bin"), ("kubectl", "usr/bin")):
+    for name, folder in (
+        ("crictl", "usr/local/bin"),
+        ("kubeadm", "usr/bin"),
+        ("kubelet", "usr/bin"),
+        ("kubectl", "usr/bin"),
+    ):
         shutil.copy(programs[name], root / folder / name)
         (root / folder / name).chmod(0o755)
     (root / "etc/kubernetes/manifests").mkdir(parents=True)
@@ -57,7 +62,7 @@ def _configure_containerd(root: Path, pause: str) -> None:
     To become less likely needs CAP_SYS_RESOURCE, which some machines do not give to anyone.
     """
     file = root / "etc/containerd/config.toml"
-    text = re.sub(r'(?m)^( *sandbox_image = ).*$', rf'\g<1>"{pause}"', file.read_text())
+    text = re.sub(r"(?m)^( *sandbox_image = ).*$", rf'\g<1>"{pause}"', file.read_text())
     file.write_text(re.sub(r"(?m)^( *restrict_oom_score_adj = ).*$", r"\g<1>true", text))
     (root / "usr/local/bin/containerd").symlink_to("/usr/bin/containerd")  # where kind's unit looks
     spec = json.loads(read("chroot", root, "ctr", "oci", "spec"))
@@ -87,6 +92,10 @@ def _configure_systemd(root: Path) -> None:
             path.unlink()
     with (root / "etc/systemd/journald.conf").open("a") as file:
         file.write("ReadKMsg=no\n")  # the kernel's log is the machine's
-    for verb, *units in (("enable", *SERVICES), ("mask", "systemd-binfmt.service"), ("set-default", "multi-user.target")):
+    for verb, *units in (
+        ("enable", *SERVICES),
+        ("mask", "systemd-binfmt.service"),
+        ("set-default", "multi-user.target"),
+    ):
         run("chroot", root, "systemctl", verb, *units)
     (root / "etc/resolv.conf").touch()
