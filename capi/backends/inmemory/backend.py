@@ -4,13 +4,17 @@ What a machine is, follows from its InstanceSpec: after a restart of the process
 rebuilds it, with the same timing, and its Node registers anew only if the workload API has lost it. The memory here holds
 no truth but which machines were lost since the start; a controller that was told so has it in a condition.
 
+What goes wrong on purpose (`InstanceSpec.simulation`) follows from the spec too. A machine that is short of capacity is not
+made; it is told of as soon as another one goes.
+
 Upstream: docker/reconcilers/backends/inmemory/inmemorymachine_backend.go.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from capi.aio.clock import Clock
@@ -18,15 +22,18 @@ from capi.backends.inmemory import nodes, timing
 from capi.backends.inmemory.feed import Feed, Feeds
 from capi.backends.port import (
     BackendUnavailable,
+    CapacityShortage,
     Instance,
     InstanceEvent,
     InstanceGone,
     InstanceSpec,
+    Limit,
     MachineShape,
     Stage,
 )
 from capi.client.client import Client
 from capi.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
+from capi.kube.types import Object
 from capi.runtime.plan import ClusterKey
 
 
@@ -35,6 +42,14 @@ class WorkloadApis(Protocol):
 
     def client(self, cluster: ClusterKey) -> Client | None:
         """None while the cluster's API is not served."""
+        ...
+
+    def is_down(self, cluster: ClusterKey) -> bool:
+        """Whether fault injection keeps the cluster's API from answering; `client` has one all the same."""
+        ...
+
+    def when_back(self, cluster: ClusterKey, job: Callable[[Client], Awaitable[None]]) -> None:
+        """Do it when the API answers again; forgotten if it is stopped before."""
         ...
 
     def listen(self, listener: Callable[[ClusterKey], None]) -> None:
@@ -48,7 +63,8 @@ class _Machine:
 
     spec: InstanceSpec
     stage: Stage
-    seen: datetime
+    began: datetime
+    """When the boot began: later than `InstanceSpec.created` if there was a shortage."""
     up: datetime | None = None
     registered: bool = False
 
@@ -61,6 +77,8 @@ class InMemoryBackend:
         self._clock = clock
         self._machines: dict[str, _Machine] = {}
         self._lost: set[str] = set()
+        self._short: dict[str, InstanceSpec] = {}
+        """Machines that were refused for a shortage."""
         self._feeds: Feeds[InstanceEvent] = Feeds()
         workloads.listen(self._served)
 
@@ -75,18 +93,17 @@ class InMemoryBackend:
         if spec.id in self._lost:
             raise InstanceGone(f"The simulated machine {spec.name} was lost")
         now = self._clock.now()
-        machine = self._machines.get(spec.id)
-        if machine is None or machine.spec.uid != spec.uid:
-            machine = self._machines[spec.id] = _Machine(spec, Stage.STARTING, seen=now)
-        machine.spec = spec
-        ready = timing.precise(spec.created, machine.seen) + timing.duration(spec.simulation.vm, spec.uid, "vm")
+        machine = self._made(spec, now)
+        ready = machine.began + timing.duration(spec.simulation.vm, spec.uid, "vm")
         if spec.running_since is None and now < ready:
             return _instance(machine, next_change=ready)
         machine.stage = Stage.RUNNING if machine.stage == Stage.STARTING else machine.stage
         machine.up = machine.up or now
         up = timing.precise(spec.running_since, machine.up) if spec.running_since else machine.up
+        if spec.simulation.never_joins and machine.stage != Stage.JOINED:
+            return _instance(machine)
         joins = up + timing.duration(spec.simulation.node, spec.uid, "node")
-        if now < joins:
+        if now < joins and machine.stage != Stage.JOINED:
             return _instance(machine, next_change=joins)
         return await self._join(machine, now)
 
@@ -94,14 +111,16 @@ class InMemoryBackend:
         """See Backend. The Node goes with its machine: nobody else would remove it when a whole cluster is deleted."""
         self._machines.pop(id_, None)
         self._lost.discard(id_)
+        self._short.pop(id_, None)
+        self._room(cluster)
         client = self._workloads.client(cluster)
         if client is None:
             return  # the workload cluster is gone, and its Nodes with it
+        if self._workloads.is_down(cluster):
+            self._workloads.when_back(cluster, partial(_remove, id_, name))
+            return
         try:
-            with suppress(NotFound):
-                found = await client.get(nodes.NODES, name)
-                if found.get("spec", {}).get("providerID") == id_:
-                    await client.delete(nodes.NODES, name, uid=found["metadata"]["uid"])
+            await _remove(id_, name, client)
         except (ApiError, TransportError) as error:
             raise BackendUnavailable(f"removing Node {name} of cluster {cluster}: {error.message}") from error
 
@@ -122,6 +141,35 @@ class InMemoryBackend:
         await self._abandon(machine.spec)
         self._feeds.publish(InstanceEvent(machine.spec.cluster, machine.spec.name, machine.spec.pool))
 
+    def _made(self, spec: InstanceSpec, now: datetime) -> _Machine:
+        """The machine, made now if there is room for it. Raises CapacityShortage."""
+        machine = self._machines.get(spec.id)
+        if machine is None or machine.spec.uid != spec.uid:
+            began = timing.precise(spec.created, now) if spec.id not in self._short else now
+            short = self._shortage(spec) if spec.running_since is None else None
+            if short is not None:
+                self._short[spec.id] = spec
+                raise CapacityShortage(_words(short, spec))
+            self._short.pop(spec.id, None)
+            machine = self._machines[spec.id] = _Machine(spec, Stage.STARTING, began)
+        machine.spec = spec
+        return machine
+
+    def _shortage(self, spec: InstanceSpec) -> Limit | None:
+        """What keeps a machine from being made. O(machines), with a limit only."""
+        for limit in spec.simulation.limits:
+            there = (m.spec for m in self._machines.values() if m.spec.cluster == spec.cluster and m.spec.id != spec.id)
+            made = sum(not limit.pool or other.pool == limit.pool for other in there)
+            if max(made, limit.running) >= limit.most:
+                return limit
+        return None
+
+    def _room(self, cluster: ClusterKey) -> None:
+        """A machine has gone: those of its cluster that were refused may be asked for again."""
+        for spec in self._short.values():
+            if spec.cluster == cluster:
+                self._feeds.publish(InstanceEvent(cluster, spec.name, spec.pool))
+
     def _served(self, cluster: ClusterKey) -> None:
         """Its machines join, again if they had: nobody else may notice that there is another server behind the address."""
         for machine in self._machines.values():
@@ -136,6 +184,7 @@ class InMemoryBackend:
         """
         self._machines.pop(spec.id, None)
         self._lost.add(spec.id)
+        self._room(spec.cluster)
         client = self._workloads.client(spec.cluster)
         if client is not None:
             with suppress(ApiError, TransportError):
@@ -143,11 +192,12 @@ class InMemoryBackend:
 
     async def _join(self, machine: _Machine, now: datetime) -> Instance:
         client = self._workloads.client(machine.spec.cluster)
-        if client is None:
+        if client is None or self._workloads.is_down(machine.spec.cluster):
             machine.registered = False
             return _instance(machine, waiting=True)
         try:
-            await _register(client, machine, now)
+            node = await _register(client, machine, now)
+            await _inject(client, node, machine.spec, now)
         except (ApiError, TransportError) as error:
             raise BackendUnavailable(f"registering Node {machine.spec.name}: {error.message}") from error
         machine.stage = Stage.JOINED
@@ -155,23 +205,37 @@ class InMemoryBackend:
         return _instance(machine)
 
 
-async def _register(client: Client, machine: _Machine, now: datetime) -> None:
-    """Create the Node, unless this machine has one. A namesake that another machine left behind is replaced."""
+async def _register(client: Client, machine: _Machine, now: datetime) -> Object:
+    """The Node, created unless this machine has one. A namesake that another machine left behind is replaced."""
     spec = machine.spec
     if not machine.registered:
-        try:
-            await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
-            return
-        except AlreadyExists:
-            pass
+        with suppress(AlreadyExists):
+            return await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
     try:
         found = await client.get(nodes.NODES, spec.name)
-    except NotFound:
-        await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
-        return
-    if found.get("spec", {}).get("providerID") != spec.id:
+        if found.get("spec", {}).get("providerID") == spec.id:
+            return found
         await client.delete(nodes.NODES, spec.name, uid=found["metadata"]["uid"])
-        await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
+    except NotFound:
+        pass
+    return await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
+
+
+async def _inject(client: Client, node: Object, spec: InstanceSpec, now: datetime) -> None:
+    """Make the Node's conditions those that are asked for; what others have made of them is left alone unless they are."""
+    wanted = spec.simulation.ready
+    if nodes.injected(node) == wanted:
+        return
+    body: Object = {"status": {"conditions": nodes.conditions(wanted, now)}}
+    await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
+
+
+async def _remove(id_: str, name: str, client: Client) -> None:
+    """The Node of a machine that has gone."""
+    with suppress(NotFound):
+        found = await client.get(nodes.NODES, name)
+        if found.get("spec", {}).get("providerID") == id_:
+            await client.delete(nodes.NODES, name, uid=found["metadata"]["uid"])
 
 
 async def _mark_unreachable(client: Client, spec: InstanceSpec, now: datetime) -> None:
@@ -180,6 +244,11 @@ async def _mark_unreachable(client: Client, spec: InstanceSpec, now: datetime) -
         return
     body = nodes.unreachable(now)
     await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
+
+
+def _words(limit: Limit, spec: InstanceSpec) -> str:
+    owner = f"pool {limit.pool}" if limit.pool else f"cluster {spec.cluster}"
+    return f"No capacity for {spec.name}: {owner} can have {limit.most} machines at a time; tried again when one goes"
 
 
 def _instance(machine: _Machine, *, next_change: datetime | None = None, waiting: bool = False) -> Instance:

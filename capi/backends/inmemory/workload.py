@@ -11,8 +11,9 @@ import errno
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TypeAlias
 
 import orjson
 
@@ -20,6 +21,7 @@ from capi.aio.clock import Clock
 from capi.backends.inmemory import ports
 from capi.backends.inmemory.feed import Feed, Feeds
 from capi.backends.inmemory.front import Front, open_front
+from capi.backends.inmemory.gate import Gate
 from capi.backends.inmemory.kubelet import Kubelets
 from capi.backends.inmemory.stores import MemoryStores, Stores
 from capi.backends.port import PortTaken
@@ -27,16 +29,19 @@ from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.client.pki import KeyPair
 from capi.client.transport import Transport
-from capi.kube.errors import BackendError, ServiceUnavailable
+from capi.kube.errors import BackendError, CapiError, ServiceUnavailable
 from capi.kube.messages import Answer, Handler, Request, Response
 from capi.runtime.clusters import Connector
 from capi.runtime.plan import ClusterKey
-from capi.server.http.listener import ListenError
+from capi.server.http.listener import Listener, ListenError
 
 logger = logging.getLogger(__name__)
 
 CLOSE_GRACE = 1.0
 """Seconds that connections get to end when a cluster's API server stops."""
+
+
+Job: TypeAlias = Callable[[Client], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -45,10 +50,19 @@ class _Hosted:
 
     identity: tuple[int, KeyPair, str]
     """Port, authority and version."""
-    handler: Handler
+    front: Front
+    gate: Gate
     client: Client
     resources: AsyncExitStack
+    listener: Listener | None = None
     failure: BaseException | None = None
+    jobs: list[Job] = field(default_factory=list)
+    """What is to be done when the outage is over."""
+
+    async def close_listener(self) -> None:
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            await listener.close(CLOSE_GRACE)
 
 
 class WorkloadClusters:
@@ -65,6 +79,7 @@ class WorkloadClusters:
         self._hosted: dict[ClusterKey, _Hosted] = {}
         self._reserved: dict[ClusterKey, int] = {}
         self._locks: dict[ClusterKey, asyncio.Lock] = {}
+        self._down: set[ClusterKey] = set()
         self._tasks = asyncio.TaskGroup()
         self._failures: Feeds[ClusterKey] = Feeds()
         self._listeners: list[Callable[[ClusterKey], None]] = []
@@ -109,7 +124,35 @@ class WorkloadClusters:
         async with self._lock(cluster):
             await self._stop(cluster)
             self._stores.forget(cluster)
+            self._down.discard(cluster)
             self._reserved.pop(cluster, None)
+
+    async def interrupt(self, cluster: ClusterKey, *, down: bool) -> None:
+        """See ControlPlanes."""
+        async with self._lock(cluster):
+            if down == (cluster in self._down):
+                return
+            (self._down.add if down else self._down.discard)(cluster)
+            hosted = self._hosted.get(cluster)
+            if hosted is None:
+                return
+            if down:
+                hosted.gate.shut()
+                await hosted.close_listener()
+                return
+            await self._reopen(cluster, hosted)
+        for listener in self._listeners:
+            listener(cluster)
+
+    def is_down(self, cluster: ClusterKey) -> bool:
+        """See WorkloadApis."""
+        return cluster in self._down
+
+    def when_back(self, cluster: ClusterKey, job: Job) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.jobs.append(job)
 
     def failures(self) -> Feed[ClusterKey]:
         """See ControlPlanes."""
@@ -127,7 +170,7 @@ class WorkloadClusters:
     def handler(self, cluster: ClusterKey) -> Handler | None:
         """The server itself, for callers in this process; None while it does not run."""
         hosted = self._hosted.get(cluster)
-        return hosted.handler if hosted is not None and hosted.failure is None else None
+        return hosted.gate if hosted is not None and hosted.failure is None else None
 
     async def close(self) -> None:
         """Stop all servers; their data stays. Idempotent."""
@@ -140,24 +183,45 @@ class WorkloadClusters:
             store = self._stores.open(cluster)
             resources.push_async_callback(store.close)
             front = await open_front(store, self._clock, authority, version, resources)
-            hosted = _Hosted(
-                (port, authority, version), front.handler, Client(InProcessTransport(front.handler)), resources
-            )
+            gate = Gate(front.handler, str(cluster))
+            client = Client(InProcessTransport(gate))
+            hosted = _Hosted((port, authority, version), front, gate, client, resources)
             task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
             resources.push_async_callback(_cancelled, task)
-            life = self._tasks.create_task(self._live(cluster, hosted.client), name=f"kubelets {cluster}")
+            life = self._tasks.create_task(self._live(cluster, client), name=f"kubelets {cluster}")
             resources.push_async_callback(_cancelled, life)
-            if self._sockets:
-                await self._listen(front, port, resources)
+            resources.push_async_callback(hosted.close_listener)
+            if cluster in self._down:
+                gate.shut()
+            else:
+                await self._listen(hosted)
             hosted.resources = resources.pop_all()
             return hosted
 
-    async def _listen(self, front: Front, port: int, resources: AsyncExitStack) -> None:
+    async def _listen(self, hosted: _Hosted) -> None:
+        if not self._sockets:
+            return
         try:
-            listener = await front.listen(self._host, port)
+            hosted.listener = await hosted.front.listen(self._host, hosted.identity[0])
         except ListenError as error:
             raise _refusal(error) from error
-        resources.push_async_callback(listener.close, CLOSE_GRACE)
+
+    async def _reopen(self, cluster: ClusterKey, hosted: _Hosted) -> None:
+        """The outage is over, unless another process has taken the port: then it goes on, and the caller tries again."""
+        try:
+            await self._listen(hosted)
+        except BackendError:
+            self._down.add(cluster)
+            raise
+        hosted.gate.open()
+        jobs, hosted.jobs = hosted.jobs, []
+        for job in jobs:
+            try:
+                await job(hosted.client)
+            except CapiError as error:
+                logger.info(
+                    "Catching up after an outage failed", extra={"cluster": str(cluster), "error": error.message}
+                )
 
     async def _run(self, cluster: ClusterKey, hosted: _Hosted, run: Callable[[], Awaitable[None]]) -> None:
         """A crash of one server is its own: its next `ensure_running` starts it again."""
