@@ -4,6 +4,7 @@ Upstream: docker/reconcilers/backends/inmemory/inmemorymachine_backend.go. Diffe
 once per machine, no writes to the Machine.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,24 +14,26 @@ from capi.api.core import labels
 from capi.api.core.conditions import Dev
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, InMemoryStep
-from capi.backends.port import Delay, Instance, InstanceSpec, Simulation, Stage
-from capi.controllers.infra import gates
+from capi.backends.port import Delay, Instance, InstanceSpec, Limit, Stage
+from capi.controllers.infra import gates, knobs
 from capi.controllers.infra.machine import status as machine_status
 from capi.controllers.infra.names import (
+    CAPACITY_SHORTAGE,
     DEFAULT_VERSION,
     DOMAIN_ANNOTATION,
-    FAILURE_ANNOTATION,
     INSTANCE_GONE,
-    INSTANCE_LOST,
+    INVALID_SIMULATION,
     VERSION_ANNOTATION,
     provider_id,
 )
 from capi.kube import conditions, duration
 from capi.kube.errors import BackendError, TerminalError
-from capi.runtime.plan import Apply, ClusterKey, Plan, Write, target
+from capi.runtime.plan import Apply, ClusterKey, Event, Plan, Write, target
 
 SHORT_WAIT = timedelta(seconds=2)
 """A boot that takes less is not worth a status write that only says so."""
+SHORTAGE_RETRY = timedelta(seconds=30)
+"""When to ask again for a machine that there was no room for, at the latest: the backend tells when one goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Scope:
     cluster: Cluster | None
     pool: str = ""
     """Name of the DevMachinePool that owns it."""
+    limits: tuple[Limit, ...] = ()
+    """Simulated shortages of its pool and its cluster."""
 
     @property
     def of_pool(self) -> bool:
@@ -73,9 +78,14 @@ def ownerless(seen: Scope) -> bool:
 
 
 def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
-    """What to ask of the backend. Raises TerminalError for durations and jitters that are none."""
+    """What to ask of the backend. Raises TerminalError for durations and jitters that are none, InvalidKnob."""
     simulated = seen.infra.spec.backend.in_memory
     running = conditions.get(seen.infra.status.conditions, Dev.VM_PROVISIONED)
+    vm = _delay(simulated.vm if simulated else None, "vm")
+    node = _delay(simulated.node if simulated else None, "node")
+    joined = conditions.is_true(seen.infra.status.conditions, Dev.NODE_PROVISIONED)
+    knobs.check(seen.infra.metadata.annotations, knobs.OF_MACHINES, now)
+    asked = knobs.simulation(seen.infra.metadata.annotations, vm, node, joined=joined)
     return InstanceSpec(
         id=seen.id,
         name=seen.infra.name,
@@ -86,11 +96,7 @@ def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
         failure_domain=_failure_domain(seen),
         created=seen.infra.metadata.creation_timestamp or now,
         running_since=running.last_transition_time if running is not None and running.status == "True" else None,
-        simulation=Simulation(
-            vm=_delay(simulated.vm if simulated else None, "vm"),
-            node=_delay(simulated.node if simulated else None, "node"),
-            lost=_lost(seen.infra),
-        ),
+        simulation=dataclasses.replace(asked, lost=asked.lost or _was_lost(seen.infra), limits=seen.limits),
     )
 
 
@@ -113,6 +119,8 @@ def progress(seen: Scope, spec: InstanceSpec, instance: Instance, now: datetime)
 
 def failed(seen: Scope, error: BackendError) -> Plan:
     """The backend refused. A machine that is gone stays so; everything else is tried again."""
+    if error.reason == CAPACITY_SHORTAGE:
+        return _short(seen, error)
     final = error.reason == INSTANCE_GONE
     return Plan(status=machine_status.refused(seen.infra, error.reason, error.message), error=None if final else error)
 
@@ -122,11 +130,36 @@ def invalid(seen: Scope, error: TerminalError) -> Plan:
     return Plan(status=machine_status.not_started(seen.infra, "InternalError", error.message))
 
 
-def _lost(infra: DevMachine) -> bool:
-    """Asked for by annotation, or reported before: a lost machine does not come back with a restart of this process."""
+def misread(seen: Scope, error: knobs.InvalidKnob) -> Plan:
+    """An annotation for fault injection cannot be understood. A machine that runs goes on; a change of it wakes the key."""
+    return Plan(status=machine_status.refused(seen.infra, INVALID_SIMULATION, error.message))
+
+
+def lingers(seen: Scope, now: datetime) -> timedelta:
+    """How long a machine that is being deleted stays, because a slow deletion is simulated; nonsense holds nothing up."""
+    since = seen.infra.metadata.deletion_timestamp
+    try:
+        stays = knobs.lingering(seen.infra.metadata.annotations)
+    except knobs.InvalidKnob:
+        return timedelta()
+    return max(timedelta(), since + stays - now) if since is not None else timedelta()
+
+
+def _short(seen: Scope, error: BackendError) -> Plan:
+    """There is no room for the machine: said once, asked for again."""
+    before = conditions.get(seen.infra.status.conditions, Dev.VM_PROVISIONED)
+    said = before is not None and before.reason == error.reason
+    return Plan(
+        status=machine_status.refused(seen.infra, error.reason, error.message),
+        events=() if said else (Event(error.reason, error.message, "Warning"),),
+        requeue_after=SHORTAGE_RETRY,
+    )
+
+
+def _was_lost(infra: DevMachine) -> bool:
+    """Reported before: a lost machine does not come back with a restart of this process, or with the annotation gone."""
     vm = conditions.get(infra.status.conditions, Dev.VM_PROVISIONED)
-    reported = vm is not None and vm.reason == INSTANCE_GONE
-    return reported or infra.metadata.annotations.get(FAILURE_ANNOTATION) == INSTANCE_LOST
+    return vm is not None and vm.reason == INSTANCE_GONE
 
 
 def _provider_id(seen: Scope) -> Sequence[Write]:

@@ -6,6 +6,7 @@ somebody deletes comes back at once, not with the next resync.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
 from capi.backends.port import Backend, InstanceEvent
 from capi.controllers import pause
-from capi.controllers.infra import lookups
+from capi.controllers.infra import knobs, lookups, shortage
 from capi.controllers.infra.machine import plan as machine_plan
 from capi.controllers.infra.machine import status as machine_status
 from capi.controllers.infra.machine.plan import Scope
@@ -83,7 +84,8 @@ class DevMachineReconciler:
         self.watches: Sequence[AnyWatch] = (
             Watch(Machine, keys=_of_machine, changed=_spec_changed),
             Watch(MachinePool),
-            Watch(Cluster, keys=_of_cluster, changed=lookups.cluster_changed),
+            Watch(Cluster, keys=_of_cluster, changed=shortage.cluster_changed),
+            Watch(DevMachinePool, keys=shortage.machines_of, changed=shortage.pool_changed),
             Connections(keys=_of_cluster_key),
             Workload(Node, keys=_of_lost_node, changed=_node_update),
             Feed(backend.events, _of_event),
@@ -97,7 +99,8 @@ class DevMachineReconciler:
             return Plan(finalized=True) if obj.deleting else Plan(status=machine_status.unsupported(obj))
         seen = self.observe(obj, reader)
         if obj.deleting:
-            return await self._delete(seen)
+            stays = machine_plan.lingers(seen, now)
+            return Plan(requeue_after=stays) if stays else await self._delete(seen)
         if machine_plan.ownerless(seen):
             return Plan()
         if labels.CONTROL_PLANE in obj.metadata.labels:
@@ -105,7 +108,7 @@ class DevMachineReconciler:
         gate = machine_plan.gate(seen)
         if gate is not None and not _running(obj):
             return machine_plan.waiting(seen, gate)
-        return await self._run(seen, now)
+        return await self._run(seen, reader, now)
 
     def observe(self, obj: DevMachine, reader: Reader) -> Scope:
         """Everything from caches."""
@@ -116,9 +119,12 @@ class DevMachineReconciler:
             cluster = reader.get(Cluster, machine.spec.cluster_name, obj.namespace)
         return Scope(obj, machine, pool, cluster, lookups.owner_name(obj, DevMachinePool))
 
-    async def _run(self, seen: Scope, now: datetime) -> Plan:
+    async def _run(self, seen: Scope, reader: Reader, now: datetime) -> Plan:
         try:
-            spec = machine_plan.instance_spec(seen, now)
+            limits = shortage.limits(seen.infra, seen.cluster, reader)
+            spec = machine_plan.instance_spec(replace(seen, limits=limits), now)
+        except knobs.InvalidKnob as error:
+            return machine_plan.misread(seen, error)
         except TerminalError as error:
             return machine_plan.invalid(seen, error)
         try:
