@@ -17,10 +17,18 @@ from capi.api.infra.v1beta2 import (
 from capi.backends.port import MachineShape
 from capi.controllers.infra.gates import Gate
 from capi.controllers.infra.machinepool.scope import Scope, was_provisioned
-from capi.controllers.infra.names import NOT_SUPPORTED, UNSUPPORTED_MESSAGE, VERSION_ANNOTATION
+from capi.controllers.infra.names import (
+    CAPACITY_SHORTAGE,
+    INVALID_SIMULATION,
+    NOT_SUPPORTED,
+    UNSUPPORTED_MESSAGE,
+    VERSION_ANNOTATION,
+)
 from capi.kube import conditions
 from capi.kube.conditions import Condition
 
+_TROUBLES = (CAPACITY_SHORTAGE, INVALID_SIMULATION)
+"""Reasons of an instance that are worth to be its pool's."""
 INSTANCES_SHOWN = 100
 """A pool with more instances leaves status.instances empty: it would be rewritten whole at every change of one of them."""
 
@@ -30,6 +38,11 @@ def of(seen: Scope, desired: int, waiting: Gate | None) -> DevMachinePoolStatus:
     staying = [infra for infra in seen.infra if not infra.deleting]
     complete = waiting is None and desired <= sum(is_provisioned(infra) for infra in staying)
     return _status(seen, _replicas_ready(staying, desired, waiting), was_provisioned(seen.pool) or complete)
+
+
+def misread(seen: Scope, message: str) -> DevMachinePoolStatus:
+    """An annotation for fault injection cannot be understood: no instances are made."""
+    return _status(seen, _not_ready(INVALID_SIMULATION, message), was_provisioned(seen.pool))
 
 
 def deleting(seen: Scope) -> DevMachinePoolStatus:
@@ -76,7 +89,17 @@ def _replicas_ready(staying: Sequence[DevMachine], desired: int, waiting: Gate |
         return _not_ready(waiting.reason, waiting.message)
     if ready >= desired and len(staying) <= max(ready, desired):
         return Condition(type=Dev.REPLICAS_READY, status="True", reason=Reason.READY)
-    return _not_ready(Reason.NOT_READY, f"{ready} of {_count(desired)} ready")
+    reason, why = _trouble(staying)
+    return _not_ready(reason, f"{ready} of {_count(desired)} ready{why}")
+
+
+def _trouble(staying: Sequence[DevMachine]) -> tuple[str, str]:
+    """Why instances do not come, if that is more than that they take their time: of the first that says so."""
+    for infra in staying:
+        vm = conditions.get(infra.status.conditions, Dev.VM_PROVISIONED)
+        if vm is not None and vm.status == "False" and vm.reason in _TROUBLES:
+            return vm.reason, f": {vm.message}"
+    return Reason.NOT_READY, ""
 
 
 def _instance(infra: DevMachine) -> DevMachinePoolInstance:
