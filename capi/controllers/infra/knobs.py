@@ -48,6 +48,7 @@ class InvalidKnob(TerminalError):
         where = f" of {owner}" if owner else ""
         super().__init__(f"annotation {annotation}{where}: {value!r} is not {wanted}")
         self._said = (annotation, value, wanted)
+        self.wrong = f"{value!r} is not {wanted}"
 
     def of(self, owner: str) -> "InvalidKnob":
         """The same, naming whose annotation it is."""
