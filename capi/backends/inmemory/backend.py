@@ -48,6 +48,14 @@ class WorkloadApis(Protocol):
         """Whether fault injection keeps the cluster's API from answering; `client` has one all the same."""
         ...
 
+    def beats(self, cluster: ClusterKey, node: str, uid: str) -> None:
+        """The kubelet of a Node, given by name and uid, sends heartbeats from now on."""
+        ...
+
+    def falls_silent(self, cluster: ClusterKey, node: str) -> None:
+        """It sends no more of them."""
+        ...
+
     def when_back(self, cluster: ClusterKey, job: Callable[[Client], Awaitable[None]]) -> None:
         """Do it when the API answers again; forgotten if it is stopped before."""
         ...
@@ -109,7 +117,8 @@ class InMemoryBackend:
 
     async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey) -> None:
         """See Backend. The Node goes with its machine: nobody else would remove it when a whole cluster is deleted."""
-        self._machines.pop(id_, None)
+        if self._machines.pop(id_, None) is not None:
+            self._workloads.falls_silent(cluster, name)
         self._lost.discard(id_)
         self._short.pop(id_, None)
         self._room(cluster)
@@ -164,6 +173,12 @@ class InMemoryBackend:
                 return limit
         return None
 
+    def _beat(self, spec: InstanceSpec, uid: str) -> None:
+        if spec.simulation.ready == "True":
+            self._workloads.beats(spec.cluster, spec.name, uid)
+        else:
+            self._workloads.falls_silent(spec.cluster, spec.name)
+
     def _room(self, cluster: ClusterKey) -> None:
         """A machine has gone: those of its cluster that were refused may be asked for again."""
         for spec in self._short.values():
@@ -184,6 +199,7 @@ class InMemoryBackend:
         """
         self._machines.pop(spec.id, None)
         self._lost.add(spec.id)
+        self._workloads.falls_silent(spec.cluster, spec.name)
         self._room(spec.cluster)
         client = self._workloads.client(spec.cluster)
         if client is not None:
@@ -198,6 +214,7 @@ class InMemoryBackend:
         try:
             node = await _register(client, machine, now)
             await _inject(client, node, machine.spec, now)
+            self._beat(machine.spec, node["metadata"]["uid"])
         except (ApiError, TransportError) as error:
             raise BackendUnavailable(f"registering Node {machine.spec.name}: {error.message}") from error
         machine.stage = Stage.JOINED

@@ -22,6 +22,7 @@ from capi.backends.inmemory import ports
 from capi.backends.inmemory.feed import Feed, Feeds
 from capi.backends.inmemory.front import Front, open_front
 from capi.backends.inmemory.gate import Gate
+from capi.backends.inmemory.heartbeats import Heartbeats
 from capi.backends.inmemory.kubelet import Kubelets
 from capi.backends.inmemory.stores import MemoryStores, Stores
 from capi.backends.port import PortTaken
@@ -53,6 +54,7 @@ class _Hosted:
     front: Front
     gate: Gate
     client: Client
+    heartbeats: Heartbeats
     resources: AsyncExitStack
     listener: Listener | None = None
     failure: BaseException | None = None
@@ -69,9 +71,18 @@ class WorkloadClusters:
     """Implements ControlPlanes (capi.backends.port) and WorkloadApis. Use as an asynchronous context manager."""
 
     def __init__(
-        self, clock: Clock, *, stores: Stores | None = None, host: str = "127.0.0.1", sockets: bool = True
+        self,
+        clock: Clock,
+        *,
+        stores: Stores | None = None,
+        host: str = "127.0.0.1",
+        sockets: bool = True,
+        heartbeats: bool = True,
     ) -> None:
-        """`sockets` False: reachable inside the process only, for tests on virtual time."""
+        """`sockets` False: reachable inside the process only, for tests on virtual time. `heartbeats` False: idle clusters are
+        not written to at all.
+        """
+        self._heartbeats = heartbeats
         self._clock = clock
         self._stores = stores or MemoryStores()
         self._host = host
@@ -148,6 +159,18 @@ class WorkloadClusters:
         """See WorkloadApis."""
         return cluster in self._down
 
+    def beats(self, cluster: ClusterKey, node: str, uid: str) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.heartbeats.start(node, uid)
+
+    def falls_silent(self, cluster: ClusterKey, node: str) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.heartbeats.stop(node)
+
     def when_back(self, cluster: ClusterKey, job: Job) -> None:
         """See WorkloadApis."""
         hosted = self._hosted.get(cluster)
@@ -185,10 +208,12 @@ class WorkloadClusters:
             front = await open_front(store, self._clock, authority, version, resources)
             gate = Gate(front.handler, str(cluster))
             client = Client(InProcessTransport(gate))
-            hosted = _Hosted((port, authority, version), front, gate, client, resources)
+            hosted = _Hosted(
+                (port, authority, version), front, gate, client, Heartbeats(client, self._clock), resources
+            )
             task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
             resources.push_async_callback(_cancelled, task)
-            life = self._tasks.create_task(self._live(cluster, client), name=f"kubelets {cluster}")
+            life = self._tasks.create_task(self._live(cluster, hosted), name=f"kubelets {cluster}")
             resources.push_async_callback(_cancelled, life)
             resources.push_async_callback(hosted.close_listener)
             if cluster in self._down:
@@ -232,10 +257,13 @@ class WorkloadClusters:
             hosted.failure = error
             self._failures.publish(cluster)
 
-    async def _live(self, cluster: ClusterKey, client: Client) -> None:
-        """Pods run and end. A bug in it is not the server's."""
+    async def _live(self, cluster: ClusterKey, hosted: _Hosted) -> None:
+        """Pods run and end, Nodes are alive. A bug in it is not the server's."""
         try:
-            await Kubelets(client, self._clock).run()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(Kubelets(hosted.client, self._clock).run())
+                if self._heartbeats:
+                    group.create_task(hosted.heartbeats.run())
         except Exception:
             logger.exception("The kubelets of a workload cluster failed", extra={"cluster": str(cluster)})
 
