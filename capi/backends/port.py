@@ -47,6 +47,30 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlPlaneSpec:
+    """What an in-memory instance is told that is to be a member of its cluster's control plane."""
+
+    port: int
+    """Where the cluster's API is served; the same for all members."""
+    authority: KeyPair
+    """Of the cluster's certificates."""
+    etcd: Delay = Delay()
+    """From the Node to the etcd member."""
+    api_server: Delay = Delay()
+    """From the Node to the API server."""
+    node_since: datetime | None = None
+    """When the Node was first reported as there; with second precision, as API objects carry it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneProgress:
+    """How far a member of a control plane is."""
+
+    etcd: bool = False
+    api_server: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Simulation:
     """What an in-memory instance is told beyond the common: how long things take, and what goes wrong."""
 
@@ -62,6 +86,8 @@ class Simulation:
     """What the Node's condition Ready says; anything but True is fault injection, and ends the heartbeat."""
     limits: tuple[Limit, ...] = ()
     """Fault injection: shortages that count for this machine until it is made."""
+    control_plane: ControlPlaneSpec | None = None
+    """Of control plane machines: the cluster's API is served by those there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +132,8 @@ class Instance:
     addresses: tuple[Address, ...] = ()
     waiting_for_control_plane: bool = False
     """It would join its cluster, but the workload API is not there yet."""
+    control_plane: ControlPlaneProgress | None = None
+    """Of a member of the control plane."""
     next_change: datetime | None = None
     """When to ask again at the latest; None: a watch will tell."""
 

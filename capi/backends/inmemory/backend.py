@@ -10,6 +10,7 @@ made; it is told of as soon as another one goes.
 Upstream: docker/reconcilers/backends/inmemory/inmemorymachine_backend.go.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from functools import partial
 from typing import Protocol
 
 from capi.aio.clock import Clock
-from capi.backends.inmemory import nodes, timing
+from capi.backends.inmemory import members, nodes, registration, timing
 from capi.backends.inmemory.feed import Feed, Feeds
 from capi.backends.port import (
     BackendUnavailable,
     CapacityShortage,
+    ControlPlaneSpec,
     Instance,
     InstanceEvent,
     InstanceGone,
@@ -32,8 +34,8 @@ from capi.backends.port import (
     Stage,
 )
 from capi.client.client import Client
-from capi.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
-from capi.kube.types import Object
+from capi.client.pki import KeyPair
+from capi.kube.errors import ApiError, TransportError
 from capi.runtime.plan import ClusterKey
 
 
@@ -44,8 +46,23 @@ class WorkloadApis(Protocol):
         """None while the cluster's API is not served."""
         ...
 
-    def is_down(self, cluster: ClusterKey) -> bool:
-        """Whether fault injection keeps the cluster's API from answering; `client` has one all the same."""
+    async def prepare(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> bool:
+        """Run the cluster's API server for its control plane machines, shut until `serve`. Whether it was started now.
+
+        An API server that runs keeps its version. Raises BackendError.
+        """
+        ...
+
+    async def serve(self, cluster: ClusterKey, *, on: bool) -> None:
+        """Open or shut the API to everybody but `inside`. Raises PortTaken, BackendError."""
+        ...
+
+    def inside(self, cluster: ClusterKey) -> Client | None:
+        """For the machines that make up the API; None while there is no server."""
+        ...
+
+    def is_shut(self, cluster: ClusterKey) -> bool:
+        """Whether the cluster's API does not answer although its server runs: it is not served yet, or an outage is simulated."""
         ...
 
     def beats(self, cluster: ClusterKey, node: str, uid: str) -> None:
@@ -75,6 +92,12 @@ class _Machine:
     """When the boot began: later than `InstanceSpec.created` if there was a shortage."""
     up: datetime | None = None
     registered: bool = False
+    member: members.Member | None = None
+    """Of a control plane machine whose Node has joined."""
+
+    @property
+    def serves(self) -> bool:
+        return self.member is not None and self.member.api_server
 
 
 class InMemoryBackend:
@@ -88,6 +111,8 @@ class InMemoryBackend:
         self._short: dict[str, InstanceSpec] = {}
         """Machines that were refused for a shortage."""
         self._feeds: Feeds[InstanceEvent] = Feeds()
+        self._planes: dict[ClusterKey, asyncio.Lock] = {}
+        """One control plane machine of a cluster starts or goes at a time."""
         workloads.listen(self._served)
 
     @property
@@ -117,21 +142,22 @@ class InMemoryBackend:
 
     async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey) -> None:
         """See Backend. The Node goes with its machine: nobody else would remove it when a whole cluster is deleted."""
-        if self._machines.pop(id_, None) is not None:
+        machine = self._machines.get(id_)
+        if machine is not None:
             self._workloads.falls_silent(cluster, name)
         self._lost.discard(id_)
         self._short.pop(id_, None)
+        if machine is not None and machine.member is not None:
+            await self._leave(machine)
+        elif self._workloads.is_shut(cluster):
+            self._workloads.when_back(cluster, partial(registration.remove, id_, name))
+        elif (client := self._workloads.client(cluster)) is not None:  # else all Nodes are gone
+            try:
+                await registration.remove(id_, name, client)
+            except (ApiError, TransportError) as error:
+                raise BackendUnavailable(f"removing Node {name} of cluster {cluster}: {error.message}") from error
+        self._machines.pop(id_, None)
         self._room(cluster)
-        client = self._workloads.client(cluster)
-        if client is None:
-            return  # the workload cluster is gone, and its Nodes with it
-        if self._workloads.is_down(cluster):
-            self._workloads.when_back(cluster, partial(_remove, id_, name))
-            return
-        try:
-            await _remove(id_, name, client)
-        except (ApiError, TransportError) as error:
-            raise BackendUnavailable(f"removing Node {name} of cluster {cluster}: {error.message}") from error
 
     async def list(self, cluster: ClusterKey, pool: str) -> Sequence[Instance]:
         """See Backend. O(machines)."""
@@ -197,70 +223,79 @@ class InMemoryBackend:
 
         A workload API that cannot be reached does not bring the machine back: the Node goes with the Machine anyway.
         """
-        self._machines.pop(spec.id, None)
+        machine = self._machines.pop(spec.id, None)
         self._lost.add(spec.id)
         self._workloads.falls_silent(spec.cluster, spec.name)
         self._room(spec.cluster)
         client = self._workloads.client(spec.cluster)
         if client is not None:
             with suppress(ApiError, TransportError):
-                await _mark_unreachable(client, spec, self._clock.now())
+                await registration.mark_unreachable(client, spec, self._clock.now())
+        if machine is not None and machine.member is not None:
+            await self._shut_without_members(spec.cluster)
 
     async def _join(self, machine: _Machine, now: datetime) -> Instance:
-        client = self._workloads.client(machine.spec.cluster)
-        if client is None or self._workloads.is_down(machine.spec.cluster):
+        spec, asked = machine.spec, machine.spec.simulation.control_plane
+        client = await self._own_api(spec, asked) if asked is not None else self._api(spec.cluster)
+        if client is None:
             machine.registered = False
             return _instance(machine, waiting=True)
+        again: datetime | None = None
         try:
-            node = await _register(client, machine, now)
-            await _inject(client, node, machine.spec, now)
-            self._beat(machine.spec, node["metadata"]["uid"])
+            node = await registration.register(client, spec, now, known=machine.registered)
+            await registration.inject(client, node, spec, now)
+            self._beat(spec, node["metadata"]["uid"])
+            machine.stage, machine.registered = Stage.JOINED, True
+            if asked is not None:
+                again = await self._advance(client, machine, asked, now)
         except (ApiError, TransportError) as error:
-            raise BackendUnavailable(f"registering Node {machine.spec.name}: {error.message}") from error
-        machine.stage = Stage.JOINED
-        machine.registered = True
-        return _instance(machine)
+            raise BackendUnavailable(f"registering Node {spec.name}: {error.message}") from error
+        return _instance(machine, next_change=again)
 
+    def _api(self, cluster: ClusterKey) -> Client | None:
+        """For workers: None while it does not answer."""
+        return None if self._workloads.is_shut(cluster) else self._workloads.client(cluster)
 
-async def _register(client: Client, machine: _Machine, now: datetime) -> Object:
-    """The Node, created unless this machine has one. A namesake that another machine left behind is replaced."""
-    spec = machine.spec
-    if not machine.registered:
-        with suppress(AlreadyExists):
-            return await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
-    try:
-        found = await client.get(nodes.NODES, spec.name)
-        if found.get("spec", {}).get("providerID") == spec.id:
-            return found
-        await client.delete(nodes.NODES, spec.name, uid=found["metadata"]["uid"])
-    except NotFound:
-        pass
-    return await client.create(nodes.NODES, nodes.node(spec, now), manager="kubelet")
+    async def _own_api(self, spec: InstanceSpec, asked: ControlPlaneSpec) -> Client | None:
+        """For control plane machines, which are there before anybody can reach it. A new server knows of none of them."""
+        fresh = await self._workloads.prepare(spec.cluster, asked.port, asked.authority, spec.version)
+        for machine in self._machines.values() if fresh else ():
+            if machine.spec.cluster == spec.cluster:
+                machine.registered, machine.member = False, None
+        return self._workloads.inside(spec.cluster)
 
+    async def _advance(
+        self, client: Client, machine: _Machine, asked: ControlPlaneSpec, now: datetime
+    ) -> datetime | None:
+        """The next step of a control plane machine; the API is served from the first that has come so far."""
+        async with self._plane(machine.spec.cluster):
+            machine.member = machine.member or members.Member(now)
+            again = await members.advance(client, machine.member, machine.spec, asked, now)
+            if machine.serves:
+                await self._workloads.serve(machine.spec.cluster, on=True)
+        return again
 
-async def _inject(client: Client, node: Object, spec: InstanceSpec, now: datetime) -> None:
-    """Make the Node's conditions those that are asked for; what others have made of them is left alone unless they are."""
-    wanted = spec.simulation.ready
-    if nodes.injected(node) == wanted:
-        return
-    body: Object = {"status": {"conditions": nodes.conditions(wanted, now)}}
-    await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
+    async def _leave(self, machine: _Machine) -> None:
+        """A control plane machine goes, with its Pods and its Node; the last one shuts the API."""
+        spec = machine.spec
+        async with self._plane(spec.cluster):
+            client = self._workloads.inside(spec.cluster)
+            if client is not None:
+                try:
+                    await members.remove(client, spec.name, self._clock.now())
+                    await registration.remove(spec.id, spec.name, client)
+                except (ApiError, TransportError) as error:
+                    raise BackendUnavailable(f"removing control plane machine {spec.name}: {error.message}") from error
+            machine.member = None
+            await self._shut_without_members(spec.cluster)
 
+    async def _shut_without_members(self, cluster: ClusterKey) -> None:
+        there = [m for m in self._machines.values() if m.spec.cluster == cluster]
+        if not any(m.serves for m in there):
+            await self._workloads.serve(cluster, on=False)
 
-async def _remove(id_: str, name: str, client: Client) -> None:
-    """The Node of a machine that has gone."""
-    with suppress(NotFound):
-        found = await client.get(nodes.NODES, name)
-        if found.get("spec", {}).get("providerID") == id_:
-            await client.delete(nodes.NODES, name, uid=found["metadata"]["uid"])
-
-
-async def _mark_unreachable(client: Client, spec: InstanceSpec, now: datetime) -> None:
-    found = await client.get(nodes.NODES, spec.name)
-    if found.get("spec", {}).get("providerID") != spec.id or nodes.is_unreachable(found):
-        return
-    body = nodes.unreachable(now)
-    await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
+    def _plane(self, cluster: ClusterKey) -> asyncio.Lock:
+        return self._planes.setdefault(cluster, asyncio.Lock())
 
 
 def _words(limit: Limit, spec: InstanceSpec) -> str:
@@ -278,5 +313,6 @@ def _instance(machine: _Machine, *, next_change: datetime | None = None, waiting
         stage=machine.stage,
         addresses=() if machine.stage == Stage.STARTING else nodes.addresses(spec),
         waiting_for_control_plane=waiting,
+        control_plane=machine.member.progress if machine.member is not None else None,
         next_change=next_change,
     )

@@ -8,6 +8,7 @@ import uuid
 from datetime import datetime
 from typing import Literal
 
+from capi.backends.inmemory import controlplane
 from capi.backends.port import Address, InstanceSpec, MachineShape
 from capi.kube import times
 from capi.kube.types import Object, ResourceType
@@ -48,9 +49,13 @@ def node(spec: InstanceSpec, now: datetime) -> Object:
     }
     if spec.failure_domain:
         labels["topology.kubernetes.io/zone"] = spec.failure_domain
+    taints: Object = {}
+    if spec.simulation.control_plane is not None:
+        labels[controlplane.ROLE] = ""
+        taints = {"taints": [{"key": controlplane.ROLE, "effect": "NoSchedule"}]}
     return {
         "metadata": {"name": spec.name, "labels": labels},
-        "spec": {"providerID": spec.id},
+        "spec": {"providerID": spec.id, **taints},
         "status": {
             "capacity": CAPACITY,
             "allocatable": CAPACITY,

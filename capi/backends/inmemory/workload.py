@@ -54,6 +54,9 @@ class _Hosted:
     front: Front
     gate: Gate
     client: Client
+    """Through the gate."""
+    inside: Client
+    """Behind the gate."""
     heartbeats: Heartbeats
     resources: AsyncExitStack
     listener: Listener | None = None
@@ -91,6 +94,9 @@ class WorkloadClusters:
         self._reserved: dict[ClusterKey, int] = {}
         self._locks: dict[ClusterKey, asyncio.Lock] = {}
         self._down: set[ClusterKey] = set()
+        """Clusters with a simulated outage."""
+        self._unserved: set[ClusterKey] = set()
+        """Clusters whose control plane machines do not serve the API yet, or no more."""
         self._tasks = asyncio.TaskGroup()
         self._failures: Feeds[ClusterKey] = Feeds()
         self._listeners: list[Callable[[ClusterKey], None]] = []
@@ -120,6 +126,7 @@ class WorkloadClusters:
 
     async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> None:
         """See ControlPlanes."""
+        await self.serve(cluster, on=True)
         async with self._lock(cluster):
             hosted = self._hosted.get(cluster)
             if hosted is not None:
@@ -136,28 +143,37 @@ class WorkloadClusters:
             await self._stop(cluster)
             self._stores.forget(cluster)
             self._down.discard(cluster)
+            self._unserved.discard(cluster)
             self._reserved.pop(cluster, None)
 
     async def interrupt(self, cluster: ClusterKey, *, down: bool) -> None:
         """See ControlPlanes."""
-        async with self._lock(cluster):
-            if down == (cluster in self._down):
-                return
-            (self._down.add if down else self._down.discard)(cluster)
-            hosted = self._hosted.get(cluster)
-            if hosted is None:
-                return
-            if down:
-                hosted.gate.shut()
-                await hosted.close_listener()
-                return
-            await self._reopen(cluster, hosted)
-        for listener in self._listeners:
-            listener(cluster)
+        await self._turn(self._down, cluster, there=down)
 
-    def is_down(self, cluster: ClusterKey) -> bool:
+    async def prepare(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> bool:
         """See WorkloadApis."""
-        return cluster in self._down
+        async with self._lock(cluster):
+            hosted = self._hosted.get(cluster)
+            if hosted is not None:
+                if hosted.failure is None and hosted.identity[:2] == (port, authority):
+                    return False
+                await self._stop(cluster)
+            self._unserved.add(cluster)
+            self._hosted[cluster] = await self._start(cluster, port, authority, version)
+            return True
+
+    async def serve(self, cluster: ClusterKey, *, on: bool) -> None:
+        """See WorkloadApis."""
+        await self._turn(self._unserved, cluster, there=not on)
+
+    def inside(self, cluster: ClusterKey) -> Client | None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        return hosted.inside if hosted is not None and hosted.failure is None else None
+
+    def is_shut(self, cluster: ClusterKey) -> bool:
+        """See WorkloadApis."""
+        return cluster in self._down or cluster in self._unserved
 
     def beats(self, cluster: ClusterKey, node: str, uid: str) -> None:
         """See WorkloadApis."""
@@ -201,6 +217,27 @@ class WorkloadClusters:
             async with self._lock(cluster):
                 await self._stop(cluster)
 
+    async def _turn(self, reasons: set[ClusterKey], cluster: ClusterKey, *, there: bool) -> None:
+        """A reason to be shut comes or goes; the gate follows."""
+        async with self._lock(cluster):
+            if there == (cluster in reasons):
+                return
+            before, hosted = self.is_shut(cluster), self._hosted.get(cluster)
+            (reasons.add if there else reasons.discard)(cluster)
+            if hosted is None or self.is_shut(cluster) == before:
+                return
+            if there:
+                hosted.gate.shut()
+                await hosted.close_listener()
+                return
+            try:
+                await self._reopen(cluster, hosted)
+            except BackendError:  # another process has the port: it stays shut, and the caller tries again
+                reasons.add(cluster)
+                raise
+        for listener in self._listeners:
+            listener(cluster)
+
     async def _start(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> _Hosted:
         async with AsyncExitStack() as resources:
             store = self._stores.open(cluster)
@@ -208,15 +245,15 @@ class WorkloadClusters:
             front = await open_front(store, self._clock, authority, version, resources)
             gate = Gate(front.handler, str(cluster))
             client = Client(InProcessTransport(gate))
-            hosted = _Hosted(
-                (port, authority, version), front, gate, client, Heartbeats(client, self._clock), resources
-            )
+            inside = Client(InProcessTransport(front.handler))
+            beats = Heartbeats(client, self._clock)
+            hosted = _Hosted((port, authority, version), front, gate, client, inside, beats, resources)
             task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
             resources.push_async_callback(_cancelled, task)
             life = self._tasks.create_task(self._live(cluster, hosted), name=f"kubelets {cluster}")
             resources.push_async_callback(_cancelled, life)
             resources.push_async_callback(hosted.close_listener)
-            if cluster in self._down:
+            if self.is_shut(cluster):
                 gate.shut()
             else:
                 await self._listen(hosted)
@@ -232,12 +269,8 @@ class WorkloadClusters:
             raise _refusal(error) from error
 
     async def _reopen(self, cluster: ClusterKey, hosted: _Hosted) -> None:
-        """The outage is over, unless another process has taken the port: then it goes on, and the caller tries again."""
-        try:
-            await self._listen(hosted)
-        except BackendError:
-            self._down.add(cluster)
-            raise
+        """Listen again and catch up. Raises PortTaken, BackendError."""
+        await self._listen(hosted)
         hosted.gate.open()
         jobs, hosted.jobs = hosted.jobs, []
         for job in jobs:
@@ -271,6 +304,7 @@ class WorkloadClusters:
         hosted = self._hosted.pop(cluster, None)
         if hosted is not None:
             await hosted.client.transport.close()
+            await hosted.inside.transport.close()
             await hosted.resources.aclose()
 
     def _lock(self, cluster: ClusterKey) -> asyncio.Lock:
