@@ -150,10 +150,10 @@ class InMemoryBackend:
         if machine is not None and machine.member is not None:
             await self._leave(machine)
         elif self._workloads.is_shut(cluster):
-            self._workloads.when_back(cluster, partial(registration.remove, id_, name))
+            self._workloads.when_back(cluster, partial(registration.remove, id_, name, self._clock.now()))
         elif (client := self._workloads.client(cluster)) is not None:  # else all Nodes are gone
             try:
-                await registration.remove(id_, name, client)
+                await registration.remove(id_, name, self._clock.now(), client)
             except (ApiError, TransportError) as error:
                 raise BackendUnavailable(f"removing Node {name} of cluster {cluster}: {error.message}") from error
         self._machines.pop(id_, None)
@@ -283,7 +283,7 @@ class InMemoryBackend:
             if client is not None:
                 try:
                     await members.remove(client, spec.name, self._clock.now())
-                    await registration.remove(spec.id, spec.name, client)
+                    await registration.remove(spec.id, spec.name, self._clock.now(), client)
                 except (ApiError, TransportError) as error:
                     raise BackendUnavailable(f"removing control plane machine {spec.name}: {error.message}") from error
             machine.member = None

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from datetime import datetime
 
-from capi.backends.inmemory import nodes
+from capi.backends.inmemory import controlplane, members, nodes
 from capi.backends.port import InstanceSpec
 from capi.client.client import Client
 from capi.kube.errors import AlreadyExists, NotFound
@@ -34,11 +34,13 @@ async def inject(client: Client, node: Object, spec: InstanceSpec, now: datetime
     await client.patch(nodes.NODES, spec.name, "", body, type_="strategic", subresource="status", manager="kubelet")
 
 
-async def remove(id_: str, name: str, client: Client) -> None:
-    """The Node of a machine that has gone."""
+async def remove(id_: str, name: str, now: datetime, client: Client) -> None:
+    """The Node of a machine that has gone, with the Pods of a control plane machine that this process never saw."""
     with suppress(NotFound):
         found = await client.get(nodes.NODES, name)
         if found.get("spec", {}).get("providerID") == id_:
+            if controlplane.ROLE in found["metadata"].get("labels", {}):
+                await members.remove(client, name, now)
             await client.delete(nodes.NODES, name, uid=found["metadata"]["uid"])
 
 
