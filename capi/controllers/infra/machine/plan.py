@@ -100,6 +100,13 @@ def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
     )
 
 
+def control_plane_delays(seen: Scope) -> tuple[Delay, Delay]:
+    """How long etcd and API server take after the Node. Raises TerminalError for what is no duration or jitter."""
+    simulated = seen.infra.spec.backend.in_memory
+    etcd = _delay(simulated.etcd if simulated else None, "etcd")
+    return etcd, _delay(simulated.api_server if simulated else None, "apiServer")
+
+
 def waiting(seen: Scope, why: gates.Gate) -> Plan:
     """The machine was not started."""
     return Plan(status=machine_status.not_started(seen.infra, why.reason, why.message))

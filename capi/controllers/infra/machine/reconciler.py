@@ -7,20 +7,23 @@ somebody deletes comes back at once, not with the next resync.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
-from capi.api.builtin import Node
-from capi.api.core import finalizers, labels
-from capi.api.core.conditions import Dev
+from capi.api.builtin import Node, Secret
+from capi.api.controlplane.v1beta2 import DevControlPlane
+from capi.api.core import finalizers, labels, secrets
+from capi.api.core.conditions import Dev, Reason
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
-from capi.backends.port import Backend, InstanceEvent
+from capi.backends.port import Backend, ControlPlaneProgress, ControlPlaneSpec, InstanceEvent
 from capi.controllers import pause
-from capi.controllers.infra import knobs, lookups, shortage
+from capi.controllers.infra import gates, knobs, lookups, shortage
+from capi.controllers.infra.machine import controlplane
 from capi.controllers.infra.machine import plan as machine_plan
 from capi.controllers.infra.machine import status as machine_status
 from capi.controllers.infra.machine.plan import Scope
+from capi.controllers.kubeconfig import BadSecret, authority_of
 from capi.kube import conditions
 from capi.kube.errors import BackendError, TerminalError
 from capi.kube.types import Key
@@ -28,10 +31,12 @@ from capi.runtime.plan import ClusterKey, Plan
 from capi.runtime.reader import Reader
 from capi.runtime.watches import AnyWatch, Connections, Feed, Watch, Workload
 
-CONTROL_PLANE_MESSAGE = (
-    "Simulated control plane machines are not supported in this version; refer to a DevControlPlane in"
-    " Cluster spec.controlPlaneRef"
+HOSTED_MESSAGE = (
+    "The control plane of this Cluster is a DevControlPlane, which has no machines; take the label"
+    f" {labels.CONTROL_PLANE} off this Machine"
 )
+AUTHORITY_RETRY = timedelta(seconds=10)
+"""When to look again for the Secret with a cluster's authority, which is not watched."""
 
 
 def _of_machine(machine: Machine, _reader: Reader) -> Iterable[Key]:
@@ -70,6 +75,12 @@ def _spec_changed(old: Machine, new: Machine) -> bool:
     return old.metadata.generation != new.metadata.generation
 
 
+def hosted(cluster: Cluster) -> bool:
+    """Its API is served without machines."""
+    ref = cluster.spec.control_plane_ref
+    return ref is not None and ref.group_kind == DevControlPlane.resource.group_kind
+
+
 class DevMachineReconciler:
     """See the module's text."""
 
@@ -104,11 +115,35 @@ class DevMachineReconciler:
         if machine_plan.ownerless(seen):
             return Plan()
         if labels.CONTROL_PLANE in obj.metadata.labels:
-            return Plan(status=machine_status.unsupported(obj, CONTROL_PLANE_MESSAGE))
+            return await self._control_plane(seen, reader, now)
         gate = machine_plan.gate(seen)
         if gate is not None and not _running(obj):
             return machine_plan.waiting(seen, gate)
         return await self._run(seen, reader, now)
+
+    async def _control_plane(self, seen: Scope, reader: Reader, now: datetime) -> Plan:
+        """A member of the control plane: as a worker, and then etcd and API server."""
+        gate = machine_plan.gate(seen)
+        if gate is not None and not _running(seen.infra):
+            return controlplane.told(machine_plan.waiting(seen, gate), seen.infra)
+        cluster = seen.cluster
+        if cluster is None or hosted(cluster):
+            return Plan(status=machine_status.unsupported(seen.infra, HOSTED_MESSAGE))
+        secret = await reader.live(Secret, secrets.ca(cluster.name), cluster.namespace)
+        endpoint = cluster.spec.control_plane_endpoint
+        if secret is None or endpoint is None or not endpoint.valid:
+            missing = f"Waiting for Secret {secrets.ca(cluster.name)} and for Cluster spec.controlPlaneEndpoint"
+            why = gates.Gate(Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED, missing)
+            waits = replace(machine_plan.waiting(seen, why), requeue_after=AUTHORITY_RETRY)
+            return controlplane.told(waits, seen.infra)
+        try:
+            etcd, api_server = machine_plan.control_plane_delays(seen)
+            asked = controlplane.asked(seen.infra, endpoint, authority_of(secret), etcd, api_server)
+        except TerminalError as error:
+            return machine_plan.invalid(seen, error)
+        except BadSecret as error:
+            return machine_plan.invalid(seen, TerminalError(error.message))
+        return await self._run(seen, reader, now, asked)
 
     def observe(self, obj: DevMachine, reader: Reader) -> Scope:
         """Everything from caches."""
@@ -119,20 +154,27 @@ class DevMachineReconciler:
             cluster = reader.get(Cluster, machine.spec.cluster_name, obj.namespace)
         return Scope(obj, machine, pool, cluster, lookups.owner_name(obj, DevMachinePool))
 
-    async def _run(self, seen: Scope, reader: Reader, now: datetime) -> Plan:
+    async def _run(self, seen: Scope, reader: Reader, now: datetime, asked: ControlPlaneSpec | None = None) -> Plan:
+        plan, progress = await self._ran(seen, reader, now, asked)
+        return plan if asked is None else controlplane.told(plan, seen.infra, progress)
+
+    async def _ran(
+        self, seen: Scope, reader: Reader, now: datetime, asked: ControlPlaneSpec | None
+    ) -> tuple[Plan, ControlPlaneProgress | None]:
         try:
             limits = shortage.limits(seen.infra, seen.cluster, reader)
             spec = machine_plan.instance_spec(replace(seen, limits=limits), now)
         except knobs.InvalidKnob as error:
-            return machine_plan.misread(seen, error)
+            return machine_plan.misread(seen, error), None
         except TerminalError as error:
-            return machine_plan.invalid(seen, error)
+            return machine_plan.invalid(seen, error), None
+        spec = replace(spec, simulation=replace(spec.simulation, control_plane=asked))
         try:
             instance = await self._backend.ensure_running(spec)
         except BackendError as error:
-            return machine_plan.failed(seen, error)
+            return machine_plan.failed(seen, error), None
         self._made[seen.infra.key] = (spec.id, spec.cluster)
-        return machine_plan.progress(seen, spec, instance, now)
+        return machine_plan.progress(seen, spec, instance, now), instance.control_plane
 
     async def _delete(self, seen: Scope) -> Plan:
         try:
