@@ -51,6 +51,8 @@ class DevClusterReconciler:
             endpoint = self._endpoint(obj, cluster, reader)
         except BackendError as error:
             return Plan(status=cluster_status.failed(obj, error.reason, error.message), error=error)
+        if obj.deleting and cluster is not None:  # its control plane machines left the API's data and port behind
+            await self._control_planes.ensure_absent(ClusterKey(*cluster.key))
         return plan(Scope(obj, cluster, endpoint))
 
     def _endpoint(self, obj: DevCluster, cluster: Cluster | None, reader: Reader) -> APIEndpoint | None:
