@@ -1,17 +1,16 @@
 """DevControlPlane: what a pass wants. Pure; keys and certificates, which need chance, come from outside."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from capi.api.builtin import Secret
 from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core.conditions import AVAILABLE, Reason
 from capi.api.core.v1beta2 import APIEndpoint, Cluster
 from capi.controllers.controlplane import status
-from capi.controllers.infra import gates, knobs
-from capi.controllers.infra.names import INVALID_SIMULATION, OUTAGE_ANNOTATION, SIMULATED_OUTAGE
+from capi.controllers.infra import gates
+from capi.controllers.infra.outages import Disturbance
 from capi.controllers.kubeconfig import is_owned
-from capi.kube import conditions, times
 from capi.kube.errors import BackendError, CapiError
 from capi.runtime.plan import Apply, Create, Delete, Event, Plan, Write, target
 
@@ -54,30 +53,12 @@ def waiting(seen: Scope) -> Plan | None:
     return None
 
 
-def outage(cluster: Cluster, now: datetime) -> knobs.Outage | None:
-    """Whether the cluster's API is to be down now; what cannot be read is no reason."""
-    try:
-        return knobs.outage(cluster.metadata.annotations, now)
-    except knobs.InvalidKnob:
-        return None
-
-
-def disturbed(seen: Scope, cluster: Cluster, now: datetime) -> Plan | None:
-    """Fault injection keeps the API server from answering, or its annotations cannot be understood; None if neither."""
-    misread = knobs.misread(cluster.metadata.annotations, knobs.OF_CLUSTERS, now)
-    if misread:
-        return Plan(status=status.failed(seen.plane, INVALID_SIMULATION, f"Cluster {cluster.name}: {misread}"))
-    asked = outage(cluster, now)
-    if asked is None:
-        return None
-    until = f"until {times.format(asked.until)}" if asked.until else "until it is removed"
-    message = f"Annotation {OUTAGE_ANNOTATION} of Cluster {cluster.name} simulates an outage {until}"
-    before = conditions.get(seen.plane.status.conditions, AVAILABLE)
-    said = before is not None and before.reason == SIMULATED_OUTAGE
+def disturbed(seen: Scope, why: Disturbance) -> Plan:
+    """Fault injection keeps the API server from answering, or its annotations cannot be understood."""
     return Plan(
-        status=status.failed(seen.plane, SIMULATED_OUTAGE, message),
-        events=() if said else (Event(SIMULATED_OUTAGE, message, "Warning"),),
-        requeue_after=asked.until - now if asked.until else None,
+        status=status.failed(seen.plane, why.reason, why.message),
+        events=why.events(seen.plane.status.conditions, AVAILABLE),
+        requeue_after=why.lasts,
     )
 
 

@@ -18,7 +18,7 @@ from capi.backends.port import ControlPlanes
 from capi.controllers import kubeconfig, pause
 from capi.controllers.controlplane import plan as planning
 from capi.controllers.controlplane.plan import Scope
-from capi.controllers.infra import knobs, lookups
+from capi.controllers.infra import lookups, outages
 from capi.controllers.kubeconfig import BadSecret
 from capi.kube.errors import BackendError
 from capi.kube.types import Key
@@ -31,11 +31,6 @@ def _of_cluster(cluster: Cluster, _reader: Reader) -> Iterable[Key]:
     ref = cluster.spec.control_plane_ref
     if ref is not None and ref.group_kind == DevControlPlane.resource.group_kind:
         yield Key(cluster.namespace, ref.name)
-
-
-def _cluster_changed(old: Cluster, new: Cluster) -> bool:
-    simulated = [knobs.of_cluster(cluster.metadata.annotations) for cluster in (old, new)]
-    return simulated[0] != simulated[1] or lookups.cluster_changed(old, new)
 
 
 def _of_secret(secret: Secret, reader: Reader) -> Iterable[Key]:
@@ -70,7 +65,7 @@ class DevControlPlaneReconciler:
     def __init__(self, control_planes: ControlPlanes) -> None:
         self._control_planes = control_planes
         self.watches: Sequence[AnyWatch] = (
-            Watch(Cluster, keys=_of_cluster, changed=_cluster_changed),
+            Watch(Cluster, keys=_of_cluster, changed=outages.cluster_changed),
             Watch(Secret, keys=_of_secret, labels=labels.CLUSTER_NAME),
             Feed(control_planes.failures, _of_failure),
         )
@@ -109,15 +104,15 @@ class DevControlPlaneReconciler:
         try:
             authority = kubeconfig.authority_of(secret)
             key = ClusterKey(*seen.cluster.key)
-            await self._control_planes.interrupt(key, down=planning.outage(seen.cluster, now) is not None)
+            await self._control_planes.interrupt(key, down=outages.is_down(seen.cluster, now))
             await self._control_planes.ensure_running(key, endpoint.port, authority, seen.plane.spec.version)
         except BadSecret as error:
             return planning.bad_certificates(seen, error)
         except BackendError as error:
             return planning.not_served(seen, error)
-        disturbed = planning.disturbed(seen, seen.cluster, now)
-        if disturbed is not None:
-            return disturbed
+        disturbance = outages.disturbance(seen.cluster, now)
+        if disturbance is not None:
+            return planning.disturbed(seen, disturbance)
         access = kubeconfig.access_of(seen.kubeconfig) if seen.kubeconfig is not None else None
         fresh = None
         if kubeconfig.needed(seen.plane, seen.kubeconfig, access, authority, now):
