@@ -4,15 +4,17 @@ Upstream: docker/reconcilers/devcluster_reconciler.go.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
 from capi.api.core import finalizers
+from capi.api.core.conditions import READY
 from capi.api.core.v1beta2 import APIEndpoint, Cluster
 from capi.api.infra.v1beta2 import DevCluster
 from capi.backends.port import ControlPlanes
 from capi.controllers import pause
-from capi.controllers.infra import lookups
+from capi.controllers.infra import lookups, outages
 from capi.controllers.infra.cluster import status as cluster_status
 from capi.controllers.infra.cluster.plan import Scope, plan, taken_ports
 from capi.kube.errors import BackendError
@@ -36,7 +38,7 @@ class DevClusterReconciler:
     finalizer: ClassVar[str | None] = finalizers.DEV_CLUSTER
     watches: Sequence[AnyWatch] = (
         Watch(DevCluster),
-        Watch(Cluster, keys=_of_cluster, changed=lookups.cluster_changed),
+        Watch(Cluster, keys=_of_cluster, changed=outages.cluster_changed),
     )
 
     def __init__(self, control_planes: ControlPlanes) -> None:
@@ -53,7 +55,20 @@ class DevClusterReconciler:
             return Plan(status=cluster_status.failed(obj, error.reason, error.message), error=error)
         if obj.deleting and cluster is not None:  # its control plane machines left the API's data and port behind
             await self._control_planes.ensure_absent(ClusterKey(*cluster.key))
-        return plan(Scope(obj, cluster, endpoint))
+        wanted = plan(Scope(obj, cluster, endpoint))
+        if cluster is None or obj.deleting or obj.spec.backend.in_memory is None or lookups.is_hosted(cluster):
+            return wanted
+        return await self._disturbed(obj, cluster, wanted, now)
+
+    async def _disturbed(self, obj: DevCluster, cluster: Cluster, wanted: Plan, now: datetime) -> Plan:
+        """A simulated outage of an API that control plane machines serve."""
+        await self._control_planes.interrupt(ClusterKey(*cluster.key), down=outages.is_down(cluster, now))
+        why = outages.disturbance(cluster, now)
+        if why is None:
+            return wanted
+        events = why.events(obj.status.conditions, READY)
+        status = cluster_status.failed(obj, why.reason, why.message)
+        return replace(wanted, status=status, events=events, requeue_after=why.lasts)
 
     def _endpoint(self, obj: DevCluster, cluster: Cluster | None, reader: Reader) -> APIEndpoint | None:
         given = obj.spec.control_plane_endpoint or APIEndpoint()

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from capi.api.builtin import Node, Secret
-from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core import finalizers, labels, secrets
 from capi.api.core.conditions import Dev, Reason
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
@@ -75,12 +74,6 @@ def _spec_changed(old: Machine, new: Machine) -> bool:
     return old.metadata.generation != new.metadata.generation
 
 
-def hosted(cluster: Cluster) -> bool:
-    """Its API is served without machines."""
-    ref = cluster.spec.control_plane_ref
-    return ref is not None and ref.group_kind == DevControlPlane.resource.group_kind
-
-
 class DevMachineReconciler:
     """See the module's text."""
 
@@ -127,7 +120,7 @@ class DevMachineReconciler:
         if gate is not None and not _running(seen.infra):
             return controlplane.told(machine_plan.waiting(seen, gate), seen.infra)
         cluster = seen.cluster
-        if cluster is None or hosted(cluster):
+        if cluster is None or lookups.is_hosted(cluster):
             return Plan(status=machine_status.unsupported(seen.infra, HOSTED_MESSAGE))
         secret = await reader.live(Secret, secrets.ca(cluster.name), cluster.namespace)
         endpoint = cluster.spec.control_plane_endpoint
