@@ -1,13 +1,12 @@
 """A cluster whose API is served by simulated control plane machines, without a control plane object; on virtual time."""
 
 import base64
-from typing import Any
 
 import pytest
 
 from capi.api.builtin import Node
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.api.infra.v1beta2 import DevMachine
+from capi.api.infra.v1beta2 import DevCluster, DevMachine
 from capi.client import pki
 from capi.kube import conditions
 from capi.kube.types import Object, ResourceType
@@ -57,13 +56,6 @@ async def a_cluster(w: World) -> None:
 async def told(w: World, name: str) -> dict[str, tuple[str, str]]:
     infra = await w.client.get(DevMachine, name, "default")
     return {c.type: (c.status, c.reason) for c in infra.status.conditions}
-
-
-def behind(w: World) -> Any:
-    """The workload API as its own machines see it."""
-    client = w.infra.workloads.inside(ClusterKey("default", "quickstart"))
-    assert client is not None
-    return client
 
 
 async def phases(w: World) -> dict[str, str]:
@@ -146,3 +138,23 @@ async def test_a_hosted_control_plane_has_no_machines() -> None:
         await w.apply(*manifests.cluster(), *a_machine("cp-1"))
         await w.settle()
         assert (await told(w, "cp-1"))["VMProvisioned"] == ("False", "NotSupported")
+
+
+async def test_an_outage_is_told_by_the_infrastructure_and_ends() -> None:
+    """There is no control plane object to tell it."""
+    outage = "devmachine.infrastructure.cluster.x-k8s.io/simulated-outage"
+    async with world() as w:
+        await a_cluster(w)
+        await w.apply(*manifests.pool(replicas=1), *a_machine("cp-1"))
+        await w.advance(minutes=2)
+        before = await phases(w)
+        for value, reason in (("true", "SimulatedOutage"), ("soon", "InvalidSimulation"), (None, "Ready")):
+            note = {"metadata": {"annotations": {outage: value}}}
+            await w.client.patch(Cluster.resource, "quickstart", "default", note)
+            await w.advance(minutes=2)
+            infra = await w.client.get(DevCluster, "quickstart", "default")
+            found = conditions.get(infra.status.conditions, "Ready")
+            assert found is not None and found.reason == reason
+            assert w.infra.workloads.is_shut(ClusterKey("default", "quickstart")) is (value == "true")
+            assert infra.status.initialization is not None and infra.status.initialization.provisioned
+        assert await phases(w) == before
