@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from capi.client.pki import KeyPair
 from capi.kube.conditions import Condition
@@ -39,8 +39,43 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """Simulated shortage: no more than `most` machines of a pool, or of a cluster, can be had at a time."""
+
+    most: int
+    pool: str = ""
+    """Name of the infra pool that it counts for; "" for all machines of the cluster."""
+    running: int = 0
+    """Machines that are known to run, the one that is asked for left out; the backend may know of more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneSpec:
+    """What an in-memory instance is told that is to be a member of its cluster's control plane."""
+
+    port: int
+    """Where the cluster's API is served; the same for all members."""
+    authority: KeyPair
+    """Of the cluster's certificates."""
+    etcd: Delay = Delay()
+    """From the Node to the etcd member."""
+    api_server: Delay = Delay()
+    """From the Node to the API server."""
+    node_since: datetime | None = None
+    """When the Node was first reported as there; with second precision, as API objects carry it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneProgress:
+    """How far a member of a control plane is."""
+
+    etcd: bool = False
+    api_server: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Simulation:
-    """What an in-memory instance is told beyond the common: how long things take."""
+    """What an in-memory instance is told beyond the common: how long things take, and what goes wrong."""
 
     vm: Delay = Delay()
     """From `InstanceSpec.created` to a running machine."""
@@ -48,6 +83,14 @@ class Simulation:
     """From the running machine to its Node."""
     lost: bool = False
     """Fault injection: the machine vanishes; also how a loss that was reported before is kept up after a restart."""
+    never_joins: bool = False
+    """Fault injection: the machine runs and its Node does not come; one that is there stays."""
+    ready: Literal["True", "False", "Unknown"] = "True"
+    """What the Node's condition Ready says; anything but True is fault injection, and ends the heartbeat."""
+    limits: tuple[Limit, ...] = ()
+    """Fault injection: shortages that count for this machine until it is made."""
+    control_plane: ControlPlaneSpec | None = None
+    """Of control plane machines: the cluster's API is served by those there are."""
 
 
 class IPFamily(StrEnum):
@@ -149,6 +192,8 @@ class Instance:
     """It would join its cluster, but the workload API is not there yet."""
     trouble: BackendError | None = None
     """A step could not be taken, which its condition says; ask again."""
+    control_plane: ControlPlaneProgress | None = None
+    """Of a member of the control plane."""
     next_change: datetime | None = None
     """When to ask again at the latest; None: a watch will tell."""
 
@@ -178,6 +223,13 @@ class InstanceGone(BackendError):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message, reason="InstanceGone")
+
+
+class CapacityShortage(BackendError):
+    """The infrastructure has no room for another instance; tried again, and told of when there may be room."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, reason="CapacityShortage")
 
 
 class BackendUnavailable(BackendError):
@@ -327,6 +379,12 @@ class ControlPlanes(Protocol):
 
     async def ensure_absent(self, cluster: ClusterKey) -> None:
         """Stop serving, free the port and forget all data of the cluster."""
+        ...
+
+    async def interrupt(self, cluster: ClusterKey, *, down: bool) -> None:
+        """Fault injection: the cluster's API does not answer while `down`; its data stays. Told before `ensure_running`, the
+        server starts in that state. Raises PortTaken, BackendError when it cannot listen again.
+        """
         ...
 
     def failures(self) -> News[ClusterKey]:

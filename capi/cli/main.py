@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from capi.cli import commands, errors, streams
+from capi.cli import chaos, commands, errors, streams
 from capi.cli.arguments import Parser
 
 Run = Callable[[argparse.Namespace], int]
@@ -99,6 +99,8 @@ def parser() -> Parser:
     things = _group(top, "get", "get something of a cluster", "WHAT")
     text = "Print the kubeconfig of a workload cluster"
     _get_options(_command(things, "kubeconfig", commands.get_kubeconfig, text, _GET))
+    faults = _group(top, "chaos", "make simulated infrastructure misbehave", "TARGET")
+    chaos.options(faults, _command, _where, _duration)
     text = "Print what a Kubernetes cluster needs: CRDs, RBAC, Deployment"
     _manifests_options(_command(top, "manifests", commands.manifests, text, _MANIFESTS))
     _output(_command(top, "version", commands.version, "Print the version"))

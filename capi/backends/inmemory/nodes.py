@@ -1,13 +1,14 @@
 """What a simulated machine looks like in its cluster: its Node and its addresses. Pure.
 
-A Node is created complete, status included, as a kubelet registers itself. It does not send heartbeats: nothing in a
-simulated cluster judges Nodes by them, and they would be the only writes of an idle cluster.
+A Node is created complete, status included, as a kubelet registers itself.
 """
 
 import hashlib
 import uuid
 from datetime import datetime
+from typing import Literal
 
+from capi.backends.inmemory import controlplane
 from capi.backends.port import Address, InstanceSpec, MachineShape
 from capi.kube import times
 from capi.kube.types import Object, ResourceType
@@ -17,6 +18,10 @@ CAPACITY = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": 
 """Of every simulated machine; all of it is allocatable."""
 
 SHAPE = MachineShape(CAPACITY, architecture="amd64", operating_system="linux")
+
+Readiness = Literal["True", "False", "Unknown"]
+SIMULATED = "SimulatedFailure"
+"""Reason of conditions that fault injection has set; what somebody else has set is left alone."""
 
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -44,13 +49,17 @@ def node(spec: InstanceSpec, now: datetime) -> Object:
     }
     if spec.failure_domain:
         labels["topology.kubernetes.io/zone"] = spec.failure_domain
+    taints: Object = {}
+    if spec.simulation.control_plane is not None:
+        labels[controlplane.ROLE] = ""
+        taints = {"taints": [{"key": controlplane.ROLE, "effect": "NoSchedule"}]}
     return {
         "metadata": {"name": spec.name, "labels": labels},
-        "spec": {"providerID": spec.id},
+        "spec": {"providerID": spec.id, **taints},
         "status": {
             "capacity": CAPACITY,
             "allocatable": CAPACITY,
-            "conditions": [_condition(*condition, now) for condition in _HEALTHY],
+            "conditions": conditions(spec.simulation.ready, now),
             "addresses": [{"type": a.type, "address": a.address} for a in addresses(spec)],
             "nodeInfo": _info(spec),
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
@@ -68,6 +77,25 @@ def unreachable(now: datetime) -> Object:
             ]
         }
     }
+
+
+def conditions(ready: Readiness, now: datetime) -> list[Object]:
+    """All conditions of a Node whose Ready is `ready`; that of one whose kubelet is silent, are all Unknown."""
+    if ready == "Unknown":
+        silent = "Fault injection: the kubelet stopped posting node status"
+        return [_condition(type_, "Unknown", SIMULATED, silent, now) for type_, *_ in _HEALTHY]
+    found = [_condition(*condition, now) for condition in _HEALTHY]
+    if ready == "False":
+        found[-1] = _condition("Ready", "False", SIMULATED, "Fault injection: the Node is not ready", now)
+    return found
+
+
+def injected(node: Object) -> Readiness:
+    """What fault injection has made of the Node; True if it has not touched it."""
+    ready = next((c for c in node.get("status", {}).get("conditions", ()) if c.get("type") == "Ready"), None)
+    if ready is None or ready.get("reason") != SIMULATED:
+        return "True"
+    return "Unknown" if ready.get("status") == "Unknown" else "False"
 
 
 def is_unreachable(node: Object) -> bool:

@@ -11,8 +11,9 @@ import errno
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TypeAlias
 
 import orjson
 
@@ -20,6 +21,8 @@ from capi.aio.clock import Clock
 from capi.aio.feed import Feed, Feeds
 from capi.backends.inmemory import ports
 from capi.backends.inmemory.front import Front, open_front
+from capi.backends.inmemory.gate import Gate
+from capi.backends.inmemory.heartbeats import Heartbeats
 from capi.backends.inmemory.kubelet import Kubelets
 from capi.backends.inmemory.stores import MemoryStores, Stores
 from capi.backends.port import PortTaken
@@ -27,16 +30,19 @@ from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.client.pki import KeyPair
 from capi.client.transport import Transport
-from capi.kube.errors import BackendError, ServiceUnavailable
+from capi.kube.errors import BackendError, CapiError, ServiceUnavailable
 from capi.kube.messages import Answer, Handler, Request, Response
 from capi.runtime.clusters import Connector
 from capi.runtime.plan import ClusterKey
-from capi.server.http.listener import ListenError
+from capi.server.http.listener import Listener, ListenError
 
 logger = logging.getLogger(__name__)
 
 CLOSE_GRACE = 1.0
 """Seconds that connections get to end when a cluster's API server stops."""
+
+
+Job: TypeAlias = Callable[[Client], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -45,19 +51,41 @@ class _Hosted:
 
     identity: tuple[int, KeyPair, str]
     """Port, authority and version."""
-    handler: Handler
+    front: Front
+    gate: Gate
     client: Client
+    """Through the gate."""
+    inside: Client
+    """Behind the gate."""
+    heartbeats: Heartbeats
     resources: AsyncExitStack
+    listener: Listener | None = None
     failure: BaseException | None = None
+    jobs: list[Job] = field(default_factory=list)
+    """What is to be done when the outage is over."""
+
+    async def close_listener(self) -> None:
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            await listener.close(CLOSE_GRACE)
 
 
 class WorkloadClusters:
     """Implements ControlPlanes (capi.backends.port) and WorkloadApis. Use as an asynchronous context manager."""
 
     def __init__(
-        self, clock: Clock, *, stores: Stores | None = None, host: str = "127.0.0.1", sockets: bool = True
+        self,
+        clock: Clock,
+        *,
+        stores: Stores | None = None,
+        host: str = "127.0.0.1",
+        sockets: bool = True,
+        heartbeats: bool = True,
     ) -> None:
-        """`sockets` False: reachable inside the process only, for tests on virtual time."""
+        """`sockets` False: reachable inside the process only, for tests on virtual time. `heartbeats` False: idle clusters are
+        not written to at all.
+        """
+        self._heartbeats = heartbeats
         self._clock = clock
         self._stores = stores or MemoryStores()
         self._host = host
@@ -65,6 +93,10 @@ class WorkloadClusters:
         self._hosted: dict[ClusterKey, _Hosted] = {}
         self._reserved: dict[ClusterKey, int] = {}
         self._locks: dict[ClusterKey, asyncio.Lock] = {}
+        self._down: set[ClusterKey] = set()
+        """Clusters with a simulated outage."""
+        self._unserved: set[ClusterKey] = set()
+        """Clusters whose control plane machines do not serve the API yet, or no more."""
         self._tasks = asyncio.TaskGroup()
         self._failures: Feeds[ClusterKey] = Feeds()
         self._listeners: list[Callable[[ClusterKey], None]] = []
@@ -94,6 +126,7 @@ class WorkloadClusters:
 
     async def ensure_running(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> None:
         """See ControlPlanes."""
+        await self.serve(cluster, on=True)
         async with self._lock(cluster):
             hosted = self._hosted.get(cluster)
             if hosted is not None:
@@ -109,7 +142,56 @@ class WorkloadClusters:
         async with self._lock(cluster):
             await self._stop(cluster)
             self._stores.forget(cluster)
+            self._down.discard(cluster)
+            self._unserved.discard(cluster)
             self._reserved.pop(cluster, None)
+
+    async def interrupt(self, cluster: ClusterKey, *, down: bool) -> None:
+        """See ControlPlanes."""
+        await self._turn(self._down, cluster, there=down)
+
+    async def prepare(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> bool:
+        """See WorkloadApis."""
+        async with self._lock(cluster):
+            hosted = self._hosted.get(cluster)
+            if hosted is not None:
+                if hosted.failure is None and hosted.identity[:2] == (port, authority):
+                    return False
+                await self._stop(cluster)
+            self._unserved.add(cluster)
+            self._hosted[cluster] = await self._start(cluster, port, authority, version)
+            return True
+
+    async def serve(self, cluster: ClusterKey, *, on: bool) -> None:
+        """See WorkloadApis."""
+        await self._turn(self._unserved, cluster, there=not on)
+
+    def inside(self, cluster: ClusterKey) -> Client | None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        return hosted.inside if hosted is not None and hosted.failure is None else None
+
+    def is_shut(self, cluster: ClusterKey) -> bool:
+        """See WorkloadApis."""
+        return cluster in self._down or cluster in self._unserved
+
+    def beats(self, cluster: ClusterKey, node: str, uid: str) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.heartbeats.start(node, uid)
+
+    def falls_silent(self, cluster: ClusterKey, node: str) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.heartbeats.stop(node)
+
+    def when_back(self, cluster: ClusterKey, job: Job) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.jobs.append(job)
 
     def failures(self) -> Feed[ClusterKey]:
         """See ControlPlanes."""
@@ -127,7 +209,7 @@ class WorkloadClusters:
     def handler(self, cluster: ClusterKey) -> Handler | None:
         """The server itself, for callers in this process; None while it does not run."""
         hosted = self._hosted.get(cluster)
-        return hosted.handler if hosted is not None and hosted.failure is None else None
+        return hosted.gate if hosted is not None and hosted.failure is None else None
 
     async def close(self) -> None:
         """Stop all servers; their data stays. Idempotent."""
@@ -135,29 +217,69 @@ class WorkloadClusters:
             async with self._lock(cluster):
                 await self._stop(cluster)
 
+    async def _turn(self, reasons: set[ClusterKey], cluster: ClusterKey, *, there: bool) -> None:
+        """A reason to be shut comes or goes; the gate follows."""
+        async with self._lock(cluster):
+            if there == (cluster in reasons):
+                return
+            before, hosted = self.is_shut(cluster), self._hosted.get(cluster)
+            (reasons.add if there else reasons.discard)(cluster)
+            if hosted is None or self.is_shut(cluster) == before:
+                return
+            if there:
+                hosted.gate.shut()
+                await hosted.close_listener()
+                return
+            try:
+                await self._reopen(cluster, hosted)
+            except BackendError:  # another process has the port: it stays shut, and the caller tries again
+                reasons.add(cluster)
+                raise
+        for listener in self._listeners:
+            listener(cluster)
+
     async def _start(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> _Hosted:
         async with AsyncExitStack() as resources:
             store = self._stores.open(cluster)
             resources.push_async_callback(store.close)
             front = await open_front(store, self._clock, authority, version, resources)
-            hosted = _Hosted(
-                (port, authority, version), front.handler, Client(InProcessTransport(front.handler)), resources
-            )
+            gate = Gate(front.handler, str(cluster))
+            client = Client(InProcessTransport(gate))
+            inside = Client(InProcessTransport(front.handler))
+            beats = Heartbeats(client, self._clock)
+            hosted = _Hosted((port, authority, version), front, gate, client, inside, beats, resources)
             task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
             resources.push_async_callback(_cancelled, task)
-            life = self._tasks.create_task(self._live(cluster, hosted.client), name=f"kubelets {cluster}")
+            life = self._tasks.create_task(self._live(cluster, hosted), name=f"kubelets {cluster}")
             resources.push_async_callback(_cancelled, life)
-            if self._sockets:
-                await self._listen(front, port, resources)
+            resources.push_async_callback(hosted.close_listener)
+            if self.is_shut(cluster):
+                gate.shut()
+            else:
+                await self._listen(hosted)
             hosted.resources = resources.pop_all()
             return hosted
 
-    async def _listen(self, front: Front, port: int, resources: AsyncExitStack) -> None:
+    async def _listen(self, hosted: _Hosted) -> None:
+        if not self._sockets:
+            return
         try:
-            listener = await front.listen(self._host, port)
+            hosted.listener = await hosted.front.listen(self._host, hosted.identity[0])
         except ListenError as error:
             raise _refusal(error) from error
-        resources.push_async_callback(listener.close, CLOSE_GRACE)
+
+    async def _reopen(self, cluster: ClusterKey, hosted: _Hosted) -> None:
+        """Listen again and catch up. Raises PortTaken, BackendError."""
+        await self._listen(hosted)
+        hosted.gate.open()
+        jobs, hosted.jobs = hosted.jobs, []
+        for job in jobs:
+            try:
+                await job(hosted.client)
+            except CapiError as error:
+                logger.info(
+                    "Catching up after an outage failed", extra={"cluster": str(cluster), "error": error.message}
+                )
 
     async def _run(self, cluster: ClusterKey, hosted: _Hosted, run: Callable[[], Awaitable[None]]) -> None:
         """A crash of one server is its own: its next `ensure_running` starts it again."""
@@ -168,10 +290,13 @@ class WorkloadClusters:
             hosted.failure = error
             self._failures.publish(cluster)
 
-    async def _live(self, cluster: ClusterKey, client: Client) -> None:
-        """Pods run and end. A bug in it is not the server's."""
+    async def _live(self, cluster: ClusterKey, hosted: _Hosted) -> None:
+        """Pods run and end, Nodes are alive. A bug in it is not the server's."""
         try:
-            await Kubelets(client, self._clock).run()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(Kubelets(hosted.client, self._clock).run())
+                if self._heartbeats:
+                    group.create_task(hosted.heartbeats.run())
         except Exception:
             logger.exception("The kubelets of a workload cluster failed", extra={"cluster": str(cluster)})
 
@@ -179,6 +304,7 @@ class WorkloadClusters:
         hosted = self._hosted.pop(cluster, None)
         if hosted is not None:
             await hosted.client.transport.close()
+            await hosted.inside.transport.close()
             await hosted.resources.aclose()
 
     def _lock(self, cluster: ClusterKey) -> asyncio.Lock:

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 from capi.api.builtin import Secret
 from capi.api.controlplane.v1beta2 import DevControlPlane
-from capi.api.core.conditions import Reason
+from capi.api.core.conditions import AVAILABLE, Reason
 from capi.api.core.v1beta2 import APIEndpoint, Cluster
 from capi.controllers.controlplane import status
 from capi.controllers.infra import gates
+from capi.controllers.infra.outages import Disturbance
 from capi.controllers.kubeconfig import is_owned
 from capi.kube.errors import BackendError, CapiError
 from capi.runtime.plan import Apply, Create, Delete, Event, Plan, Write, target
@@ -50,6 +51,15 @@ def waiting(seen: Scope) -> Plan | None:
         message = "Waiting for the infrastructure to report spec.controlPlaneEndpoint"
         return Plan(status=status.waiting(seen.plane, "WaitingForControlPlaneEndpoint", message))
     return None
+
+
+def disturbed(seen: Scope, why: Disturbance) -> Plan:
+    """Fault injection keeps the API server from answering, or its annotations cannot be understood."""
+    return Plan(
+        status=status.failed(seen.plane, why.reason, why.message),
+        events=why.events(seen.plane.status.conditions, AVAILABLE),
+        requeue_after=why.lasts,
+    )
 
 
 def certificates(seen: Scope, creation: Create) -> Plan:

@@ -18,7 +18,7 @@ from capi.backends.port import ControlPlanes
 from capi.controllers import kubeconfig, pause
 from capi.controllers.controlplane import plan as planning
 from capi.controllers.controlplane.plan import Scope
-from capi.controllers.infra import lookups
+from capi.controllers.infra import lookups, outages
 from capi.controllers.kubeconfig import BadSecret
 from capi.kube.errors import BackendError
 from capi.kube.types import Key
@@ -65,7 +65,7 @@ class DevControlPlaneReconciler:
     def __init__(self, control_planes: ControlPlanes) -> None:
         self._control_planes = control_planes
         self.watches: Sequence[AnyWatch] = (
-            Watch(Cluster, keys=_of_cluster, changed=lookups.cluster_changed),
+            Watch(Cluster, keys=_of_cluster, changed=outages.cluster_changed),
             Watch(Secret, keys=_of_secret, labels=labels.CLUSTER_NAME),
             Feed(control_planes.failures, _of_failure),
         )
@@ -104,11 +104,15 @@ class DevControlPlaneReconciler:
         try:
             authority = kubeconfig.authority_of(secret)
             key = ClusterKey(*seen.cluster.key)
+            await self._control_planes.interrupt(key, down=outages.is_down(seen.cluster, now))
             await self._control_planes.ensure_running(key, endpoint.port, authority, seen.plane.spec.version)
         except BadSecret as error:
             return planning.bad_certificates(seen, error)
         except BackendError as error:
             return planning.not_served(seen, error)
+        disturbance = outages.disturbance(seen.cluster, now)
+        if disturbance is not None:
+            return planning.disturbed(seen, disturbance)
         access = kubeconfig.access_of(seen.kubeconfig) if seen.kubeconfig is not None else None
         fresh = None
         if kubeconfig.needed(seen.plane, seen.kubeconfig, access, authority, now):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from capi.api.controlplane.v1beta2 import DevControlPlane
 from capi.api.core.labels import CLUSTER_NAME, POOL_NAME
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.controllers.infra.family import Family, InfraMachine, InfraMachinePool
@@ -116,3 +117,9 @@ def owning_cluster(obj: Resource, reader: Reader) -> Cluster | None:
     """The Cluster that owns an infra cluster or a control plane, whatever their names."""
     name = owner_name(obj, Cluster)
     return reader.get(Cluster, name, obj.namespace) if name else None
+
+
+def is_hosted(cluster: Cluster) -> bool:
+    """The Cluster's API is served by a DevControlPlane, without machines."""
+    ref = cluster.spec.control_plane_ref
+    return ref is not None and ref.group_kind == DevControlPlane.resource.group_kind

@@ -10,7 +10,7 @@ from capi.cli.main import main, parser
 MISTAKES = [
     ("upp", "unknown command 'upp'; did you mean up?", "capi --help"),
     ("versoin", "did you mean version?", "capi --help"),
-    ("frobnicate", "choose from up, manager, webhook, describe, get, manifests, version", "capi --help"),
+    ("frobnicate", "choose from up, manager, webhook, describe, get, chaos, manifests, version", "capi --help"),
     ("help", "unknown command 'help'", "capi --help"),
     ("delete cluster x", "unknown command 'delete'", "kubectl delete cluster NAME"),
     ("apply -f x", "unknown command 'apply'", "kubectl apply -f FILE, or capi up FILE"),

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 from capi.api.builtin import ConfigMap
 from capi.api.core import finalizers, labels
+from capi.api.core.conditions import READY
 from capi.api.core.v1beta2 import APIEndpoint, Cluster, Machine
 from capi.backends.port import ControlPlanes, LoadBalancers
 from capi.controllers import pause
-from capi.controllers.infra import backends, lookups
+from capi.controllers.infra import backends, lookups, outages
 from capi.controllers.infra.cluster import balancing
 from capi.controllers.infra.cluster import status as cluster_status
 from capi.controllers.infra.cluster.plan import managed_elsewhere, plan, taken_ports
@@ -54,7 +55,7 @@ class InfraClusterReconciler:
         self._balancers = balancers
         self.watches: Sequence[AnyWatch] = (
             Watch(self.family.cluster),
-            Watch(Cluster, keys=self._of_cluster, changed=lookups.cluster_changed),
+            Watch(Cluster, keys=self._of_cluster, changed=outages.cluster_changed),
             Watch(self.family.machine, keys=self._of_member, changed=_infra_changed),
             Watch(Machine, keys=self._of_member, changed=_machine_changed),
             *((Feed(balancers.changes, self._of_balancer),) if balancers is not None else ()),
@@ -76,7 +77,22 @@ class InfraClusterReconciler:
             endpoint = self._endpoint(obj, cluster, reader)
         except BackendError as error:
             return Plan(status=cluster_status.failed(obj, error.reason, error.message), error=error)
-        return plan(Scope(infra=obj, cluster=cluster, endpoint=endpoint))
+        if obj.deleting and cluster is not None:  # its control plane machines left the API's data and port behind
+            await self._control_planes.ensure_absent(ClusterKey(*cluster.key))
+        wanted = plan(Scope(infra=obj, cluster=cluster, endpoint=endpoint))
+        if cluster is None or obj.deleting or lookups.is_hosted(cluster):
+            return wanted
+        return await self._disturbed(obj, cluster, wanted, now)
+
+    async def _disturbed(self, obj: InfraCluster, cluster: Cluster, wanted: Plan, now: datetime) -> Plan:
+        """A simulated outage of an API that control plane machines serve."""
+        await self._control_planes.interrupt(ClusterKey(*cluster.key), down=outages.is_down(cluster, now))
+        why = outages.disturbance(cluster, now)
+        if why is None:
+            return wanted
+        events = why.events(obj.status.conditions, READY)
+        status = cluster_status.failed(obj, why.reason, why.message)
+        return dataclasses.replace(wanted, status=status, events=events, requeue_after=why.lasts)
 
     async def _balance(
         self, obj: InfraCluster, cluster: Cluster | None, balancers: LoadBalancers, reader: Reader
@@ -160,12 +176,12 @@ def _cluster_name(obj: InfraCluster) -> str:
 class DevClusterReconciler(InfraClusterReconciler):
     """Of DevClusters."""
 
-    family = DEV
-    manager = "capi-devcluster"
+    family: ClassVar[Family] = DEV
+    manager: ClassVar[str] = "capi-devcluster"
 
 
 class DockerClusterReconciler(InfraClusterReconciler):
     """Of DockerClusters."""
 
-    family = DOCKER
-    manager = "capi-dockercluster"
+    family: ClassVar[Family] = DOCKER
+    manager: ClassVar[str] = "capi-dockercluster"

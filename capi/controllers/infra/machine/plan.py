@@ -4,6 +4,7 @@ Upstream: docker/reconcilers/backends/{inmemory,docker}. Differs: one status wri
 is drawn once per machine; the Node is waited for by a watch.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -11,17 +12,17 @@ from datetime import datetime, timedelta
 from capi.api.core.conditions import Dev
 from capi.api.infra.v1beta2 import DockerMachineBackend, InMemoryStep
 from capi.backends.port import Container, Delay, HostMount, Instance, InstanceSpec, Simulation, Stage
-from capi.controllers.infra import gates
+from capi.controllers.infra import gates, knobs
 from capi.controllers.infra.addressing import ip_family
 from capi.controllers.infra.machine import status as machine_status
 from capi.controllers.infra.machine.nodes import node_patches
 from capi.controllers.infra.machine.scope import Scope
 from capi.controllers.infra.names import (
+    CAPACITY_SHORTAGE,
     DEFAULT_VERSION,
     DOMAIN_ANNOTATION,
-    FAILURE_ANNOTATION,
     INSTANCE_GONE,
-    INSTANCE_LOST,
+    INVALID_SIMULATION,
     VERSION_ANNOTATION,
 )
 from capi.kube import conditions, duration
@@ -31,11 +32,19 @@ from capi.runtime.plan import Apply, Event, Plan, Write, target
 SHORT_WAIT = timedelta(seconds=2)
 """A boot that takes less is not worth a status write that only says so."""
 BOOTSTRAP_TIMEOUT = timedelta(minutes=5)
+SHORTAGE_RETRY = timedelta(seconds=30)
+"""When to ask again for a machine that there was no room for, at the latest: the backend tells when one goes."""
 
 
 def gate(seen: Scope) -> gates.Gate | None:
     """What the machine waits for before it is started."""
     return gates.infrastructure(seen.cluster) or gates.bootstrap(seen.cluster, seen.data_secret)
+
+
+def runs(seen: Scope) -> bool:
+    """It was started: what it waited for is behind it."""
+    known = machine_status.machine_condition(seen.infra)
+    return machine_status.is_provisioned(seen.infra) or (known is not None and known.status != "False")
 
 
 def ownerless(seen: Scope) -> bool:
@@ -50,7 +59,7 @@ def bootstrapped(seen: Scope) -> bool:
 
 
 def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
-    """What to ask of the backend. Raises TerminalError for what cannot work, naming the field."""
+    """What to ask of the backend. Raises TerminalError for what cannot work, naming the field, and InvalidKnob."""
     known = machine_status.machine_condition(seen.infra)
     ran = known is not None and known.status == "True"
     return InstanceSpec(
@@ -70,7 +79,7 @@ def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
         made=ran or machine_status.is_provisioned(seen.infra),
         bootstrapped=bootstrapped(seen),
         bootstrap=seen.bootstrap,
-        simulation=_simulation(seen),
+        simulation=_simulation(seen, now),
         container=_container(seen),
     )
 
@@ -103,6 +112,8 @@ def progress(seen: Scope, spec: InstanceSpec, instance: Instance, now: datetime)
 
 def failed(seen: Scope, error: BackendError) -> Plan:
     """The backend refused. A machine that is gone stays so; everything else is tried again."""
+    if error.reason == CAPACITY_SHORTAGE:
+        return _short(seen, error)
     final = error.reason == INSTANCE_GONE
     status = machine_status.refused(seen.infra, error.reason, error.message, simulated=seen.simulated)
     return Plan(status=status, error=None if final else error)
@@ -112,6 +123,39 @@ def invalid(seen: Scope, error: TerminalError) -> Plan:
     """The spec cannot work; a change of it wakes the key."""
     status = machine_status.not_started(seen.infra, "InternalError", error.message, simulated=seen.simulated)
     return Plan(status=status)
+
+
+def misread(seen: Scope, error: knobs.InvalidKnob) -> Plan:
+    """An annotation for fault injection cannot be understood. A machine that runs goes on; a change of it wakes the key."""
+    return Plan(status=machine_status.refused(seen.infra, INVALID_SIMULATION, error.message, simulated=True))
+
+
+def lingers(seen: Scope, now: datetime) -> timedelta:
+    """How long a machine that is being deleted stays, because a slow deletion is simulated; nonsense holds nothing up."""
+    since = seen.infra.metadata.deletion_timestamp
+    try:
+        stays = knobs.lingering(seen.infra.metadata.annotations)
+    except knobs.InvalidKnob:
+        return timedelta()
+    return max(timedelta(), since + stays - now) if since is not None else timedelta()
+
+
+def control_plane_delays(seen: Scope) -> tuple[Delay, Delay]:
+    """How long etcd and API server take after the Node. Raises TerminalError for what is no duration or jitter."""
+    simulated = seen.infra.spec.backend.in_memory
+    etcd = _delay(simulated.etcd if simulated else None, "etcd")
+    return etcd, _delay(simulated.api_server if simulated else None, "apiServer")
+
+
+def _short(seen: Scope, error: BackendError) -> Plan:
+    """There is no room for the machine: said once, asked for again."""
+    before = conditions.get(seen.infra.status.conditions, Dev.VM_PROVISIONED)
+    said = before is not None and before.reason == error.reason
+    return Plan(
+        status=machine_status.refused(seen.infra, error.reason, error.message, simulated=True),
+        events=() if said else (Event(error.reason, error.message, "Warning"),),
+        requeue_after=SHORTAGE_RETRY,
+    )
 
 
 def _events(seen: Scope, instance: Instance) -> Iterator[Event]:
@@ -124,19 +168,17 @@ def _events(seen: Scope, instance: Instance) -> Iterator[Event]:
         yield Event("InstanceStopped", said.message, "Warning")
 
 
-def _simulation(seen: Scope) -> Simulation:
-    simulated = seen.infra.spec.backend.in_memory
-    return Simulation(
-        vm=_delay(simulated.vm if simulated else None, "vm"),
-        node=_delay(simulated.node if simulated else None, "node"),
-        lost=_lost(seen),
-    )
-
-
-def _lost(seen: Scope) -> bool:
-    """Asked for by annotation, or reported before: a lost machine does not come back with a restart of this process."""
-    asked = seen.infra.metadata.annotations.get(FAILURE_ANNOTATION) == INSTANCE_LOST
-    return machine_status.is_lost(seen.infra) or asked
+def _simulation(seen: Scope, now: datetime) -> Simulation:
+    """A machine that was reported as lost stays so, though this process was restarted or the annotation is gone."""
+    simulated, annotations = seen.infra.spec.backend.in_memory, seen.infra.metadata.annotations
+    if simulated is None:
+        return Simulation()
+    vm, node = _delay(simulated.vm, "vm"), _delay(simulated.node, "node")
+    joined = conditions.is_true(seen.infra.status.conditions, Dev.NODE_PROVISIONED)
+    knobs.check(annotations, knobs.OF_MACHINES, now)
+    asked = knobs.simulation(annotations, vm, node, joined=joined)
+    lost = asked.lost or machine_status.is_lost(seen.infra)
+    return dataclasses.replace(asked, lost=lost, limits=seen.limits)
 
 
 def _container(seen: Scope) -> Container:

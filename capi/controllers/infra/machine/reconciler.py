@@ -11,27 +11,31 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from capi.api.builtin import Node, Secret
-from capi.api.core import finalizers
+from capi.api.core import finalizers, labels, secrets
 from capi.api.core.conditions import Reason
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.backends.port import Backend, BootstrapData, InstanceEvent
+from capi.backends.port import Backend, BootstrapData, ControlPlaneProgress, ControlPlaneSpec, InstanceEvent
 from capi.controllers import pause
-from capi.controllers.infra import backends, gates, lookups
+from capi.controllers.infra import backends, gates, knobs, lookups, shortage
 from capi.controllers.infra.backends import Backends
 from capi.controllers.infra.family import DEV, DOCKER, Family, InfraMachine
+from capi.controllers.infra.machine import controlplane
 from capi.controllers.infra.machine import plan as machine_plan
 from capi.controllers.infra.machine import status as machine_status
 from capi.controllers.infra.machine.scope import Scope
+from capi.controllers.kubeconfig import BadSecret, authority_of
 from capi.kube.errors import BackendError, TerminalError
 from capi.kube.types import Key
 from capi.runtime.plan import ClusterKey, Plan
 from capi.runtime.reader import Reader
 from capi.runtime.watches import AnyWatch, Connections, Feed, Watch, Workload
 
-CONTROL_PLANE_MESSAGE = (
-    "Simulated control plane machines are not supported in this version; refer to a DevControlPlane in"
-    " Cluster spec.controlPlaneRef"
+HOSTED_MESSAGE = (
+    "The control plane of this Cluster is a DevControlPlane, which has no machines; take the label"
+    f" {labels.CONTROL_PLANE} off this Machine"
 )
+AUTHORITY_RETRY = timedelta(seconds=10)
+"""When to look again for the Secret with a cluster's authority, which is not watched."""
 SECRET_RETRY = timedelta(seconds=5)
 """A bootstrap Secret that is named and missing is no kind of thing that is watched."""
 
@@ -72,10 +76,10 @@ class InfraMachineReconciler:
         of_cluster = lookups.of_cluster(family.machine)
         self.watches: Sequence[AnyWatch] = (
             Watch(family.machine, indexes={"providerID": _provider_ids}),
-            Watch(family.pool),
+            Watch(family.pool, keys=shortage.machines_of(family), changed=shortage.pool_changed),
             Watch(Machine, keys=self._of_machine, changed=_machine_changed),
             Watch(MachinePool),
-            Watch(Cluster, keys=of_cluster, changed=lookups.cluster_changed),
+            Watch(Cluster, keys=of_cluster, changed=shortage.cluster_changed),
             Connections(keys=_by_key(of_cluster)),
             Workload(Node, keys=self._of_node, changed=_never),
             *(Feed(backend.events, _of_event) for backend in available.values()),
@@ -90,16 +94,39 @@ class InfraMachineReconciler:
             return Plan(finalized=True) if obj.deleting else Plan(status=machine_status.unsupported(obj))
         seen = self.observe(obj, reader, backend)
         if obj.deleting:
-            return await self._delete(seen, backend)
+            stays = machine_plan.lingers(seen, now)
+            return Plan(requeue_after=stays) if stays else await self._delete(seen, backend)
         if machine_plan.ownerless(seen):
             return Plan()
         if seen.simulated and seen.control_plane:
-            return Plan(status=machine_status.unsupported(obj, CONTROL_PLANE_MESSAGE))
+            return await self._control_plane(seen, backend, reader, now)
         gate = machine_plan.gate(seen)
-        known = machine_status.machine_condition(obj)
-        if gate is not None and (known is None or known.status == "False") and not machine_status.is_provisioned(obj):
+        if gate is not None and not machine_plan.runs(seen):
             return machine_plan.waiting(seen, gate)
-        return await self._run(seen, backend, reader, now)
+        return (await self._run(seen, backend, reader, now))[0]
+
+    async def _control_plane(self, seen: Scope, backend: Backend, reader: Reader, now: datetime) -> Plan:
+        """A simulated member of the control plane: as a worker, and then etcd and API server."""
+        gate = machine_plan.gate(seen)
+        if gate is not None and not machine_plan.runs(seen):
+            return controlplane.told(machine_plan.waiting(seen, gate), seen.infra)
+        cluster = seen.cluster
+        if cluster is None or lookups.is_hosted(cluster):
+            return Plan(status=machine_status.unsupported(seen.infra, HOSTED_MESSAGE))
+        secret = await reader.live(Secret, secrets.ca(cluster.name), cluster.namespace)
+        endpoint = cluster.spec.control_plane_endpoint
+        if secret is None or endpoint is None or not endpoint.valid:
+            missing = f"Waiting for Secret {secrets.ca(cluster.name)} and for Cluster spec.controlPlaneEndpoint"
+            why = gates.Gate(Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED, missing)
+            waits = dataclasses.replace(machine_plan.waiting(seen, why), requeue_after=AUTHORITY_RETRY)
+            return controlplane.told(waits, seen.infra)
+        try:
+            etcd, api_server = machine_plan.control_plane_delays(seen)
+            asked = controlplane.asked(seen.infra, endpoint, authority_of(secret), etcd, api_server)
+        except (TerminalError, BadSecret) as error:
+            return machine_plan.invalid(seen, TerminalError(error.message))
+        plan, progress = await self._run(seen, backend, reader, now, asked)
+        return controlplane.told(plan, seen.infra, progress)
 
     def observe(self, obj: InfraMachine, reader: Reader, backend: Backend) -> Scope:
         """Everything from caches."""
@@ -126,21 +153,29 @@ class InfraMachineReconciler:
         name = backend.node_name(id_)
         return connection.get(Node, name) if connection is not None and name else None
 
-    async def _run(self, seen: Scope, backend: Backend, reader: Reader, now: datetime) -> Plan:
+    async def _run(
+        self, seen: Scope, backend: Backend, reader: Reader, now: datetime, asked: ControlPlaneSpec | None = None
+    ) -> tuple[Plan, ControlPlaneProgress | None]:
+        """Ask for the instance; of a simulated control plane machine also how far its members are."""
         try:
             if backend.bootstraps and not machine_plan.bootstrapped(seen) and seen.data_secret:
                 secret = await reader.live(Secret, seen.data_secret, seen.infra.namespace)
                 if secret is None:
-                    return self._no_secret(seen, seen.data_secret)
+                    return self._no_secret(seen, seen.data_secret), None
                 seen = dataclasses.replace(seen, bootstrap=_data(secret))
+            if seen.simulated:
+                seen = dataclasses.replace(seen, limits=shortage.limits(seen.infra, seen.cluster, self.family, reader))
             spec = machine_plan.instance_spec(seen, now)
+            spec = dataclasses.replace(spec, simulation=dataclasses.replace(spec.simulation, control_plane=asked))
             self._made[seen.infra.key] = (backend, spec.id, spec.cluster)
             instance = await backend.ensure_running(spec)
+        except knobs.InvalidKnob as error:
+            return machine_plan.misread(seen, error), None
         except TerminalError as error:
-            return machine_plan.invalid(seen, error)
+            return machine_plan.invalid(seen, error), None
         except BackendError as error:
-            return machine_plan.failed(seen, error)
-        return machine_plan.progress(seen, spec, instance, now)
+            return machine_plan.failed(seen, error), None
+        return machine_plan.progress(seen, spec, instance, now), instance.control_plane
 
     def _no_secret(self, seen: Scope, name: str) -> Plan:
         text = f"Waiting for Secret {name} with the bootstrap data"
@@ -206,12 +241,12 @@ def _data(secret: Secret) -> BootstrapData:
 class DevMachineReconciler(InfraMachineReconciler):
     """Of DevMachines."""
 
-    family = DEV
-    manager = "capi-devmachine"
+    family: ClassVar[Family] = DEV
+    manager: ClassVar[str] = "capi-devmachine"
 
 
 class DockerMachineReconciler(InfraMachineReconciler):
     """Of DockerMachines."""
 
-    family = DOCKER
-    manager = "capi-dockermachine"
+    family: ClassVar[Family] = DOCKER
+    manager: ClassVar[str] = "capi-dockermachine"

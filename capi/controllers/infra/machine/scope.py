@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from capi.api.builtin import Node
 from capi.api.core import labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
-from capi.backends.port import BootstrapData
+from capi.backends.port import BootstrapData, Limit
 from capi.controllers.infra.family import InfraMachine
 from capi.runtime.plan import ClusterKey
 
@@ -29,6 +29,8 @@ class Scope:
     """Of the in-memory backend, which has conditions of its own."""
     bootstrap: BootstrapData | None = None
     """Read only when there may be something to execute."""
+    limits: tuple[Limit, ...] = ()
+    """Simulated shortages of its pool and its cluster."""
     node: Node | None = None
     """That the instance became, if the workload cluster is connected."""
 

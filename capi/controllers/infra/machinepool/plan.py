@@ -9,13 +9,14 @@ Differs: members that are leaving count, Machines' marks and readiness decide, t
 replaced at once, status never hides later trouble.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from capi.api.core import annotations
 from capi.api.core.conditions import READY
 from capi.api.core.v1beta2 import MachinePool
-from capi.controllers.infra import gates
+from capi.controllers.infra import gates, knobs
 from capi.controllers.infra.family import InfraMachine
 from capi.controllers.infra.machine.status import is_lost
 from capi.controllers.infra.machinepool import status as pool_status
@@ -48,6 +49,9 @@ def plan(seen: Scope, now: datetime) -> Plan:
     desired = _desired(seen, pool, members)
     idle = waiting or pool.deleting
     decision = Decision() if idle else decide(members, desired, strategy_of(seen.pool, desired))
+    misread = knobs.misread(seen.pool.metadata.annotations, knobs.OF_POOLS, now)
+    if misread:  # new machines would copy what means nothing
+        decision = dataclasses.replace(decision, create=0)
     removals, later = _removals(seen, (*decision.clear, *decision.remove), now)
     return Plan(
         writes=[
@@ -57,7 +61,7 @@ def plan(seen: Scope, now: datetime) -> Plan:
             *_new_machines(seen, pool, members, decision.create),
             *removals,
         ],
-        status=pool_status.of(seen, desired, waiting),
+        status=pool_status.misread(seen, misread) if misread else pool_status.of(seen, desired, waiting),
         events=tuple(_events(decision)),
         requeue_after=later,
     )

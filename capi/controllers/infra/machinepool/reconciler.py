@@ -170,12 +170,12 @@ def _by_infra(kind: type[InfraMachine], machines: Sequence[Machine]) -> Mapping[
 class DevMachinePoolReconciler(InfraMachinePoolReconciler):
     """Of DevMachinePools."""
 
-    family = DEV
-    manager = "capi-devmachinepool"
+    family: ClassVar[Family] = DEV
+    manager: ClassVar[str] = "capi-devmachinepool"
 
 
 class DockerMachinePoolReconciler(InfraMachinePoolReconciler):
     """Of DockerMachinePools."""
 
-    family = DOCKER
-    manager = "capi-dockermachinepool"
+    family: ClassVar[Family] = DOCKER
+    manager: ClassVar[str] = "capi-dockermachinepool"

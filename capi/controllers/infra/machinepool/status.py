@@ -16,12 +16,29 @@ from capi.api.infra.v1beta2 import (
 from capi.backends.port import MachineShape
 from capi.controllers.infra.family import InfraMachine
 from capi.controllers.infra.gates import Gate
-from capi.controllers.infra.machine.status import is_provisioned
+from capi.controllers.infra.machine.status import is_provisioned, machine_condition
 from capi.controllers.infra.machinepool.scope import Scope, was_provisioned
-from capi.controllers.infra.names import NOT_SUPPORTED, UNSUPPORTED_MESSAGE, VERSION_ANNOTATION
+from capi.controllers.infra.names import (
+    INSTANCE_GONE,
+    INVALID_SIMULATION,
+    NOT_SUPPORTED,
+    UNSUPPORTED_MESSAGE,
+    VERSION_ANNOTATION,
+)
 from capi.kube import conditions
 from capi.kube.conditions import Condition
 
+_PATIENCE = frozenset(
+    (
+        Reason.WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
+        Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED,
+        Reason.WAITING_FOR_BOOTSTRAP_DATA,
+        Dev.WAITING_FOR_STARTUP_TIMEOUT,
+        Dev.NOT_PROVISIONED,
+        INSTANCE_GONE,
+    )
+)
+"""Reasons of an instance that only say that it takes its time, or is replaced; any other is worth to be its pool's."""
 INSTANCES_SHOWN = 100
 """A pool with more instances leaves status.instances empty: it would be rewritten whole at every change of one of them."""
 
@@ -31,6 +48,11 @@ def of(seen: Scope, desired: int, waiting: Gate | None) -> DevMachinePoolStatus:
     staying = [infra for infra in seen.infra if not infra.deleting]
     complete = waiting is None and desired <= sum(is_provisioned(infra) for infra in staying)
     return _status(seen, _replicas_ready(staying, desired, waiting), was_provisioned(seen.pool) or complete)
+
+
+def misread(seen: Scope, message: str) -> DevMachinePoolStatus:
+    """An annotation for fault injection cannot be understood: no instances are made."""
+    return _status(seen, _not_ready(INVALID_SIMULATION, message), was_provisioned(seen.pool))
 
 
 def deleting(seen: Scope) -> DevMachinePoolStatus:
@@ -72,7 +94,17 @@ def _replicas_ready(staying: Sequence[InfraMachine], desired: int, waiting: Gate
         return _not_ready(waiting.reason, waiting.message)
     if ready >= desired and len(staying) <= max(ready, desired):
         return Condition(type=Dev.REPLICAS_READY, status="True", reason=Reason.READY)
-    return _not_ready(Reason.NOT_READY, f"{ready} of {_count(desired)} ready")
+    reason, why = _trouble(staying)
+    return _not_ready(reason, f"{ready} of {_count(desired)} ready{why}")
+
+
+def _trouble(staying: Sequence[InfraMachine]) -> tuple[str, str]:
+    """Why instances do not come, if that is more than that they take their time: of the first that says so."""
+    for infra in staying:
+        found = machine_condition(infra)
+        if found is not None and found.status != "True" and found.reason not in _PATIENCE:
+            return found.reason, f": {found.message}"
+    return Reason.NOT_READY, ""
 
 
 def _instance(infra: InfraMachine) -> DevMachinePoolInstance:

@@ -10,6 +10,7 @@ import json
 from capi.api.core import finalizers, labels
 from capi.api.core.v1beta2 import MachinePool
 from capi.api.infra.v1beta2 import DevMachineBackend, DockerMachineBackend, InMemoryMachineBackend
+from capi.controllers.infra import knobs
 from capi.controllers.infra.family import InfraMachine, InfraMachinePool
 from capi.controllers.infra.machinepool.scope import Scope
 from capi.controllers.infra.names import DOMAIN_ANNOTATION, HASH_ANNOTATION, VERSION_ANNOTATION
@@ -68,6 +69,7 @@ def desired_machine(
         HASH_ANNOTATION: made.get(HASH_ANNOTATION) or template_hash(pool, seen.pool),
         VERSION_ANNOTATION: made.get(VERSION_ANNOTATION) or pool.spec.template.spec.version,
         DOMAIN_ANNOTATION: made.get(DOMAIN_ANNOTATION) or domain,
+        **knobs.inherited(made if existing else seen.pool.metadata.annotations),
     }
     metadata = ObjectMeta(
         name=name,

@@ -54,12 +54,12 @@ class InfraMachineTemplateReconciler:
 class DevMachineTemplateReconciler(InfraMachineTemplateReconciler):
     """Of DevMachineTemplates."""
 
-    family = DEV
-    manager = "capi-devmachinetemplate"
+    family: ClassVar[Family] = DEV
+    manager: ClassVar[str] = "capi-devmachinetemplate"
 
 
 class DockerMachineTemplateReconciler(InfraMachineTemplateReconciler):
     """Of DockerMachineTemplates."""
 
-    family = DOCKER
-    manager = "capi-dockermachinetemplate"
+    family: ClassVar[Family] = DOCKER
+    manager: ClassVar[str] = "capi-dockermachinetemplate"
