@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import io
 import json
+import tarfile
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -168,6 +170,25 @@ async def test_an_exec_passes_through_with_input_of_any_length_its_end_and_its_o
         said = await asyncio.wait_for(reader.read(), 20)
     assert b"3000000\n" in said
     assert said.endswith(b"done\n")
+
+
+async def test_an_upload_in_chunks_passes_through_and_its_connection_is_used_again(
+    proxy: DockerProxy, http: aiohttp.ClientSession, engine: Engine, node: str
+) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        entry = tarfile.TarInfo("upload")
+        entry.size = 3_000_000
+        tar.addfile(entry, io.BytesIO(b"x" * entry.size))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, content.tell(), 100_000):
+            yield content.getvalue()[start : start + 100_000]
+
+    for _ in range(2):
+        async with http.put(f"{VERSION}/containers/{node}/archive?path=/", data=chunks()) as answer:
+            assert answer.status == 200
+    assert (await asyncio.to_thread(engine.exec, node, "wc", "-c", "/upload"))[1] == "3000000 /upload\n"
 
 
 async def test_an_exec_that_waits_for_input_answers_line_by_line(
