@@ -58,7 +58,7 @@ class DockerBackend:
         """`host`: the engine's address, None: as the environment says. `environment`: of this process, for proxies."""
         self.clock = clock
         self.engine = Engine(host)
-        self.stock = ImageStock(self.engine, self._archives)
+        self.stock = ImageStock(self.engine, self._archives, lambda work: self._tasks.create_task(work))
         self.world = World(self.engine, clock, self._changed)
         self.environment = os.environ if environment is None else environment
         self._jobs: dict[tuple[ClusterKey, str], tuple[Job, asyncio.Task[None] | None]] = {}

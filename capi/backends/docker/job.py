@@ -6,6 +6,7 @@ known by the container itself (its /var outlives this process): a bootstrap neve
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from capi.backends.port import BackendUnavailable, InstanceSpec
 from capi.kube.conditions import Condition
 from capi.kube.errors import BackendError
 from capi.kube.types import Object
+
+logger = logging.getLogger(__name__)
 
 BOOT_TIMEOUT = 30
 """Seconds that a container may take until its init system and its container runtime answer."""
@@ -90,6 +93,7 @@ class Job:
     """What ended the last attempt, until somebody has been told."""
     warnings: tuple[str, ...] = ()
     active: bool = False
+    _image: str = field(default="", repr=False)
     _told: float = field(default=float("-inf"), repr=False)
 
     @property
@@ -104,10 +108,15 @@ class Job:
     def conditions(self) -> tuple[Condition, ...]:
         if self.failed:
             return steps.conditions(self.phase, self.failed, reason=Dev.FAILED)
-        return steps.conditions(self.phase, self.message or _what(self.phase, self.name))
+        return steps.conditions(self.phase, self.message or self._fetching() or _what(self.phase, self.name))
+
+    def _fetching(self) -> str:
+        """What is said of the image that the container waits for."""
+        said = self.around.stock.progress.get(self._image, "") if self.phase is Phase.CREATING else ""
+        return f"Fetching image {self._image}: {said}" if said else ""
 
     async def attempt(self) -> None:
-        """Go on until the end or the first refusal. Raises bugs only."""
+        """Go on until the end or the first refusal. A bug ends only this attempt."""
         self.active = True
         try:
             container = await self._made()
@@ -118,6 +127,9 @@ class Job:
             self.error = error
             if error.reason == "NotRunning" and self.container is not None:
                 await self._looked_at(self.container.id)
+        except Exception as bug:
+            logger.exception("the work on a machine failed", extra={"container": self.name})
+            self.error = BackendError(f"internal error: {bug!r}; see the log")
         finally:
             self.active = False
             self.notify()
@@ -141,6 +153,7 @@ class Job:
     async def _create(self) -> Container:
         engine, spec = self.around.engine, self.spec
         wanted = node_image(spec.version, spec.container.image)
+        self._image = wanted.reference
         image = await self.around.stock.node(wanted)
         site = await self.around.site(spec)
         body = arguments.node(spec, self.name, image, site, private_cgroups=wanted.private_cgroups)

@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from capi.backends.docker.engine import Engine
 from capi.backends.docker.images import NodeImage
@@ -11,13 +12,18 @@ from capi.kube.errors import BackendError
 
 _PART = 1 << 20
 
+Start: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+"""Runs work in the background; whoever owns it ends it."""
+
 
 class ImageStock:
     """Images by reference. Archives are kept in `directory` until the process ends."""
 
-    def __init__(self, engine: Engine, directory: Callable[[], Path]) -> None:
+    def __init__(self, engine: Engine, directory: Callable[[], Path], start: Start) -> None:
         self._engine = engine
         self._directory = directory
+        self._start = start
+        self._fetching: dict[str, asyncio.Future[None]] = {}
         self._present: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
         self.progress: dict[str, str] = {}
@@ -42,23 +48,34 @@ class ImageStock:
         self._present.discard(reference)
 
     async def fetch(self, reference: str) -> None:
-        """Pull it unless it is there. Raises BackendError with reason ImageNotFound for what no registry gives."""
-        async with self._locks.setdefault(reference, asyncio.Lock()):
-            if await self.present(reference):
-                return
+        """Pull it unless it is there. Raises BackendError with reason ImageNotFound for what no registry gives.
 
-            def note(said: str) -> None:
-                self.progress[reference] = said
+        It goes on when the caller is cancelled: an image may take longer than any one of those who wait for it may.
+        """
+        if await self.present(reference):
+            return
+        found = self._fetching.get(reference)
+        if found is None:
+            found = self._fetching[reference] = asyncio.get_running_loop().create_future()
+            self._start(self._pull(reference, found))
+        await asyncio.shield(found)
 
-            try:
-                await self._engine.pull(reference, note)
-            except BackendError as error:
-                if error.reason == "EngineError":
-                    raise BackendError(error.message, reason="ImageNotFound") from error
-                raise
-            finally:
-                self.progress.pop(reference, None)
+    async def _pull(self, reference: str, result: "asyncio.Future[None]") -> None:
+        def note(said: str) -> None:
+            self.progress[reference] = said
+
+        try:
+            await self._engine.pull(reference, note)
             self._present.add(reference)
+            result.set_result(None)
+        except BackendError as error:
+            reason = "ImageNotFound" if error.reason == "EngineError" else error.reason
+            result.set_exception(BackendError(error.message, reason=reason))
+            result.exception()  # whoever waited may be gone
+        finally:
+            result.cancel()
+            self._fetching.pop(reference, None)
+            self.progress.pop(reference, None)
 
     async def archive(self, reference: str) -> Path:
         """A tar archive of an image of the engine, made by one stream for all who ask."""

@@ -57,6 +57,9 @@ class World:
                 await self._follow(attempts)
             except BackendError as error:
                 self._lost(error)
+            except Exception as bug:
+                logger.exception("following the Docker engine failed")
+                self._lost(BackendError(f"internal error: {bug!r}; see the log"))
             self._again.clear()
             await self._wait(attempts.failed())
 
