@@ -21,7 +21,7 @@ DOCKER_PORT: Final = 6443
 SPEC: Final[Path] = ("spec",)
 OF_TEMPLATE: Final[Path] = ("spec", "template", "spec")
 """Where a template has the spec of what is made from it."""
-_BACKENDS: Final = ("docker", "inMemory")
+_BACKENDS: Final = ("docker", "inMemory", "external")
 
 
 def default_backend(obj: Object, old: Object | None = None, path: Path = SPEC) -> Object:
@@ -120,8 +120,8 @@ def _one_backend(obj: Object, old: Object | None, path: Path) -> list[Cause]:
         [name for name in _BACKENDS if at(each, *path, "backend", name) is not None] for each in (obj, old or {})
     )
     if len(has) > 1:
-        text = f"{where}.docker and {where}.inMemory exclude each other; remove one of them"
-        return [rules.forbidden(where, text)]
+        named = " and ".join(f"{where}.{name}" for name in has)
+        return [rules.forbidden(where, f"{named} exclude each other; leave only one of them")]
     if not has:
         return [rules.required(where, "a backend must be set: docker: {} or inMemory: {}")]
     if len(had) == 1 and had != has:

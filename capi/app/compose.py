@@ -6,9 +6,9 @@ infrastructure  simulated machines and the API servers of their clusters
 Importing it takes long, so `capi up` does that only when its API serves already.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,12 @@ class Infrastructure:
     backend: InMemoryBackend
     docker: DockerBackend | None = None
     """None: nothing is made of containers."""
+    others: backends.Backends = field(default_factory=dict)
+    """Of whoever uses this program as a library (capi.provider), by name."""
 
     @property
     def backends(self) -> backends.Backends:
-        found: dict[str, Backend] = {backends.IN_MEMORY: self.backend}
+        found: dict[str, Backend] = {**self.others, backends.IN_MEMORY: self.backend}
         return found if self.docker is None else {**found, backends.DOCKER: self.docker}
 
     @property
@@ -66,7 +68,7 @@ class Infrastructure:
 
 
 @asynccontextmanager
-async def infrastructure(
+async def infrastructure(  # noqa: PLR0913 - options
     clock: Clock,
     *,
     host: str,
@@ -74,16 +76,21 @@ async def infrastructure(
     stores: Stores | None = None,
     sockets: bool = True,
     docker: bool = False,
+    provide: Callable[[WorkloadClusters], backends.Backends] | None = None,
+    heartbeats: bool = True,
 ) -> AsyncIterator[Infrastructure]:
     """Workload clusters keep their objects in `directory` (made if missing), else in `stores`, else in memory.
 
-    With `docker`, containers can be made; the engine is looked for when the first is wanted.
+    With `docker`, containers can be made; the engine is looked for when the first is wanted. Without `heartbeats` simulated
+    kubelets do not renew their Leases, and an idle workload cluster writes nothing.
     """
     stores = stores if directory is None else _files(directory)
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(DockerBackend(clock)) if docker else None
-        workloads = await stack.enter_async_context(WorkloadClusters(clock, stores=stores, host=host, sockets=sockets))
-        yield Infrastructure(workloads, InMemoryBackend(workloads, clock), engine)
+        workloads = await stack.enter_async_context(
+            WorkloadClusters(clock, stores=stores, host=host, sockets=sockets, heartbeats=heartbeats)
+        )
+        yield Infrastructure(workloads, InMemoryBackend(workloads, clock), engine, provide(workloads) if provide is not None else {})
 
 
 def _files(directory: Path) -> FileStores:

@@ -8,7 +8,7 @@ import asyncio
 import shlex
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,18 +32,24 @@ from capi.server.store.memory import MemoryStore
 from capi.server.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from capi.backends.inmemory.workload import WorkloadClusters
+    from capi.backends.port import Backend
     from capi.runtime.manager import Manager
 
 INTERRUPTED = 130
 DRAIN = 2.0
 """Seconds that open requests get when the server stops; watches are ended at once."""
 
+Provide = Callable[["WorkloadClusters"], Mapping[str, "Backend"]]
+"""Makes backends that are not this program's own (capi.provider)."""
 Finish = Callable[[Client, Sequence[Key]], Awaitable[None]]
 """Called once everything runs, with the Clusters that were waited for: draws the result."""
 
 
-async def up(settings: UpSettings, progress: Progress, finish: Finish | None = None) -> int:
-    """Exit code: 0; 1 when `wait` ran out of time; 130 when a signal came before `once` was satisfied.
+async def up(
+    settings: UpSettings, progress: Progress, finish: Finish | None = None, provide: Provide | None = None
+) -> int:
+    """`provide`: further backends, by name. Exit code: 0; 1 when `wait` ran out of time; 130 when a signal came before `once` was satisfied.
 
     Raises CapiError for what the user can mend; nothing is left then.
     """
@@ -54,7 +60,7 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
         fresh = _prepare(data, settings, stack)
         try:
             clock = SystemClock()
-            client = await _serve(settings, data, manifests, clock, progress, stack)
+            client = await _serve(settings, data, manifests, clock, progress, stack, provide)
         except (CapiError, OSError):
             stack.callback(_remove_fresh, data, fresh)  # nobody has been served yet: leave nothing behind
             raise
@@ -76,13 +82,14 @@ async def up(settings: UpSettings, progress: Progress, finish: Finish | None = N
     return 1 if in_time is False else 0
 
 
-async def _serve(
+async def _serve(  # noqa: PLR0913 - what there is to start
     settings: UpSettings,
     data: DataDir,
     manifests: Sequence[inputs.Manifest],
     clock: Clock,
     progress: Progress,
     stack: AsyncExitStack,
+    provide: Provide | None,
 ) -> Client:
     """Start everything; `stack` stops it. Manifests are checked before the first client is served."""
     began = clock.monotonic()
@@ -100,7 +107,7 @@ async def _serve(
 
         directory = None if settings.ephemeral else data.clusters
         infra = await stack.enter_async_context(
-            compose.infrastructure(clock, directory=directory, host=settings.host, docker=True)
+            compose.infrastructure(clock, directory=directory, host=settings.host, docker=True, provide=provide)
         )
         manager = compose.manager(api.transport(), clock, infra, tune_gc=True)
         stack.push_async_callback(_stop_manager, manager, start(manager.run(), "controllers"))

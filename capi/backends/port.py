@@ -164,6 +164,8 @@ class InstanceSpec:
     """None: not needed, or `bootstrapped`."""
     simulation: Simulation = field(default_factory=Simulation)
     container: Container = field(default_factory=Container)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Of `spec.backend.external`: what a backend of somebody else's wants to know."""
 
 
 @dataclass(frozen=True, slots=True)

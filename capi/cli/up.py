@@ -16,8 +16,8 @@ from capi.kube.errors import ApiError
 from capi.kube.types import Key
 
 
-def up(settings: UpSettings) -> int:
-    """The exit code."""
+def up(settings: UpSettings, provide: app.Provide | None = None) -> int:
+    """The exit code. `provide`: further backends (capi.provider)."""
     logs.to_stderr(logging.DEBUG if errors.debug else logging.WARNING)
     with closing(display(sys.stdout, sys.stderr)) as progress:
 
@@ -34,4 +34,4 @@ def up(settings: UpSettings) -> int:
                     continue
                 progress.result(draw.text(tree, color=draw.colored(), width=draw.terminal_width()))
 
-        return process.run(app.up(settings, progress, finish))
+        return process.run(app.up(settings, progress, finish, provide))

@@ -128,7 +128,7 @@ class DockerWorld:
     async def start_controllers(self) -> None:
         self._stack = AsyncExitStack()
         bare = await self._stack.enter_async_context(
-            compose.infrastructure(self.clock, host="127.0.0.1", sockets=False)
+            compose.infrastructure(self.clock, host="127.0.0.1", sockets=False, heartbeats=False)
         )
         engine = await self._stack.enter_async_context(DockerBackend(self.clock, host=self.host))
         self.infra = compose.Infrastructure(bare.workloads, bare.backend, engine)

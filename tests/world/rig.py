@@ -66,6 +66,8 @@ class World:
 
     infra: compose.Infrastructure
     manager: Manager
+    heartbeats = False
+    """Of simulated kubelets: hours of virtual time hold very many of them."""
 
     def __init__(
         self,
@@ -153,7 +155,12 @@ class World:
         self._stack = AsyncExitStack()
         self.infra = await self._stack.enter_async_context(
             compose.infrastructure(
-                self.clock, stores=self.stores, directory=self._directory, host="127.0.0.1", sockets=self._sockets
+                self.clock,
+                stores=self.stores,
+                directory=self._directory,
+                host="127.0.0.1",
+                sockets=self._sockets,
+                heartbeats=self.heartbeats,
             )
         )
         wired = WiredInfrastructure(self.infra.workloads, self.infra.backend, wire=self._workload_wire)

@@ -14,6 +14,7 @@ from capi.api.infra.v1beta2.shared import (
     VERSION_NAME,
     Capacity,
     DeprecatedStatus,
+    ExternalBackend,
     InMemoryMachineBackend,
     Mount,
 )
@@ -47,6 +48,8 @@ class DevMachineBackend(Api):
 
     docker: DockerMachineBackend | None = None
     in_memory: InMemoryMachineBackend | None = None
+    external: ExternalBackend | None = None
+    """Ours."""
 
 
 class DevMachineSpec(Api):

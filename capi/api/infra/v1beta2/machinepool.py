@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from capi.api.core.v1beta2.shared import Conditions, MachineAddresses, TemplateMeta
-from capi.api.infra.v1beta2.shared import GROUP, LABELS, VERSION_NAME, Capacity, InMemoryStep, Mount
+from capi.api.infra.v1beta2.shared import GROUP, LABELS, VERSION_NAME, Capacity, ExternalBackend, InMemoryStep, Mount
 from capi.api.schema import AGE, Crd, Duration, Rule
 from capi.kube.objects import Api, Resource
 from capi.kube.types import ResourceType
@@ -38,6 +38,8 @@ class DevMachinePoolBackend(Api):
 
     docker: DockerMachinePoolBackend | None = None
     in_memory: InMemoryMachinePoolBackend | None = None
+    external: ExternalBackend | None = None
+    """Ours."""
 
 
 class DevMachinePoolRollingUpdate(Api):

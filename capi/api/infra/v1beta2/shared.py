@@ -5,6 +5,8 @@ Upstream: test/infrastructure/docker/api/v1beta2. Ours: the in-memory backend of
 
 from typing import Annotated, TypeAlias
 
+import msgspec
+
 from capi.api.core.v1beta2.shared import V1Beta1Condition
 from capi.api.schema import Duration, Rule
 from capi.kube.objects import Api
@@ -65,3 +67,12 @@ class InMemoryMachineBackend(Api):
     """Control plane machines only."""
     etcd: InMemoryStep | None = None
     """Control plane machines only."""
+
+
+class ExternalBackend(Api, kw_only=True):
+    """Instances of a backend that somebody else wrote (ours; docs/providers.md)."""
+
+    name: Annotated[str, Rule(min_length=1, max_length=63)]
+    """Under which the running capi knows it."""
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    """What they mean is the backend's business."""

@@ -81,12 +81,13 @@ def instance_spec(seen: Scope, now: datetime) -> InstanceSpec:
         bootstrap=seen.bootstrap,
         simulation=_simulation(seen, now),
         container=_container(seen),
+        parameters=external.parameters if (external := seen.infra.spec.backend.external) is not None else {},
     )
 
 
 def waiting(seen: Scope, why: gates.Gate) -> Plan:
     """The machine was not started."""
-    return Plan(status=machine_status.not_started(seen.infra, why.reason, why.message, simulated=seen.simulated))
+    return Plan(status=machine_status.not_started(seen.infra, why.reason, why.message, as_vm=seen.as_vm))
 
 
 def progress(seen: Scope, spec: InstanceSpec, instance: Instance, now: datetime) -> Plan:
@@ -115,19 +116,19 @@ def failed(seen: Scope, error: BackendError) -> Plan:
     if error.reason == CAPACITY_SHORTAGE:
         return _short(seen, error)
     final = error.reason == INSTANCE_GONE
-    status = machine_status.refused(seen.infra, error.reason, error.message, simulated=seen.simulated)
+    status = machine_status.refused(seen.infra, error.reason, error.message, as_vm=seen.as_vm)
     return Plan(status=status, error=None if final else error)
 
 
 def invalid(seen: Scope, error: TerminalError) -> Plan:
     """The spec cannot work; a change of it wakes the key."""
-    status = machine_status.not_started(seen.infra, "InternalError", error.message, simulated=seen.simulated)
+    status = machine_status.not_started(seen.infra, "InternalError", error.message, as_vm=seen.as_vm)
     return Plan(status=status)
 
 
 def misread(seen: Scope, error: knobs.InvalidKnob) -> Plan:
     """An annotation for fault injection cannot be understood. A machine that runs goes on; a change of it wakes the key."""
-    return Plan(status=machine_status.refused(seen.infra, INVALID_SIMULATION, error.message, simulated=True))
+    return Plan(status=machine_status.refused(seen.infra, INVALID_SIMULATION, error.message, as_vm=True))
 
 
 def lingers(seen: Scope, now: datetime) -> timedelta:
@@ -152,7 +153,7 @@ def _short(seen: Scope, error: BackendError) -> Plan:
     before = conditions.get(seen.infra.status.conditions, Dev.VM_PROVISIONED)
     said = before is not None and before.reason == error.reason
     return Plan(
-        status=machine_status.refused(seen.infra, error.reason, error.message, simulated=True),
+        status=machine_status.refused(seen.infra, error.reason, error.message, as_vm=True),
         events=() if said else (Event(error.reason, error.message, "Warning"),),
         requeue_after=SHORTAGE_RETRY,
     )
@@ -208,7 +209,7 @@ def _version(seen: Scope) -> str:
     recorded = seen.infra.metadata.annotations.get(VERSION_ANNOTATION, "")
     of_machine = seen.machine.spec.version if seen.machine is not None else ""
     of_pool = seen.machine_pool.spec.template.spec.version if seen.machine_pool is not None else ""
-    return recorded or of_machine or of_pool or (DEFAULT_VERSION if seen.simulated else "")
+    return recorded or of_machine or of_pool or (DEFAULT_VERSION if seen.as_vm else "")
 
 
 def _failure_domain(seen: Scope) -> str:

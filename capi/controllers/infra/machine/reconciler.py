@@ -143,6 +143,7 @@ class InfraMachineReconciler:
             pool=pool.name if pool is not None else "",
             pool_uid=pool.uid if pool is not None else "",
             simulated=backends.name_of(obj.spec.backend) == backends.IN_MEMORY,
+            as_vm=backends.name_of(obj.spec.backend) != backends.DOCKER,
         )
         id_ = obj.spec.provider_id or backend.identify(seen.cluster_key, seen.host)
         return dataclasses.replace(seen, id=id_, node=self._node(seen, id_, backend, reader))

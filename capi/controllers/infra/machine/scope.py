@@ -26,7 +26,9 @@ class Scope:
     id: str = ""
     """Provider ID: as written, else as the backend makes it."""
     simulated: bool = False
-    """Of the in-memory backend, which has conditions of its own."""
+    """Of the in-memory backend."""
+    as_vm: bool = False
+    """Its conditions are those of a machine (VMProvisioned), not those of a container."""
     bootstrap: BootstrapData | None = None
     """Read only when there may be something to execute."""
     limits: tuple[Limit, ...] = ()

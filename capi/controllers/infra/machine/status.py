@@ -47,24 +47,23 @@ def is_provisioned(infra: InfraMachine) -> bool:
     return bool(initialization is not None and initialization.provisioned)
 
 
-def not_started(infra: InfraMachine, reason: str, message: str, *, simulated: bool) -> DevMachineStatus:
+def not_started(infra: InfraMachine, reason: str, message: str, *, as_vm: bool) -> DevMachineStatus:
     """It waits for something, or cannot be made."""
-    type_, followers = _SIMULATED if simulated else _CONTAINER
+    type_, followers = _SIMULATED if as_vm else _CONTAINER
     return _status(infra, (_false(type_, reason, message), *(_false(*follower) for follower in followers)))
 
 
 def unsupported(infra: InfraMachine, message: str = UNSUPPORTED_MESSAGE) -> DevMachineStatus:
     """Of a kind of machine that this process cannot make."""
-    simulated = infra.spec.backend.in_memory is not None
-    return not_started(infra, NOT_SUPPORTED, message, simulated=simulated)
+    return not_started(infra, NOT_SUPPORTED, message, as_vm=infra.spec.backend.docker is None)
 
 
-def refused(infra: InfraMachine, reason: str, message: str, *, simulated: bool) -> DevMachineStatus:
+def refused(infra: InfraMachine, reason: str, message: str, *, as_vm: bool) -> DevMachineStatus:
     """The backend failed. Of a machine that ran and is not gone, that says only that nothing is known of it now."""
     known = machine_condition(infra)
     if reason == INSTANCE_GONE or known is None or known.status == "False":
-        return not_started(infra, reason, message, simulated=simulated)
-    if simulated:
+        return not_started(infra, reason, message, as_vm=as_vm)
+    if as_vm:
         return _status(infra, (known, _false(Dev.NODE_PROVISIONED, reason, message)))
     others = [c for c in infra.status.conditions if c.type in {type_ for type_, *_ in _CONTAINER[1]}]
     status = "Unknown" if reason == BACKEND_UNAVAILABLE else "False"

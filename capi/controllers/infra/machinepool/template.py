@@ -35,7 +35,10 @@ def template_hash(pool: MachinePool, infra: InfraMachinePool) -> str:
     if docker is not None and (docker.custom_image or docker.pre_load_images or docker.extra_mounts):
         mounts = [[m.host_path, m.container_path, bool(m.read_only)] for m in docker.extra_mounts]
         parts.append([docker.custom_image, list(docker.pre_load_images), mounts])
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:10]
+    external = infra.spec.backend.external if infra.spec.backend else None
+    if external is not None:
+        parts.append([external.name, external.parameters])
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
 
 
 def made_from(infra: InfraMachine) -> str:
@@ -117,7 +120,7 @@ def _backend(pool: InfraMachinePool) -> DevMachineBackend:
     if asked.in_memory is not None:
         return DevMachineBackend(in_memory=InMemoryMachineBackend(vm=asked.in_memory.vm, node=asked.in_memory.node))
     if asked.docker is None:
-        return DevMachineBackend()
+        return DevMachineBackend(external=asked.external)
     return DevMachineBackend(
         docker=DockerMachineBackend(
             custom_image=asked.docker.custom_image,

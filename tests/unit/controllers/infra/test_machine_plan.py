@@ -43,6 +43,7 @@ def a_scope(infra: DevMachine | None = None, **parts: Any) -> Scope:
         "cluster": a_cluster(),
         "pool": "prod-workers",
         "simulated": True,
+        "as_vm": True,
         "id": infra.spec.provider_id or f"in-memory:///ns/prod/{infra.name}",
     }
     return Scope(infra=infra, **{**given, **parts})
