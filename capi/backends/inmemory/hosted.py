@@ -10,6 +10,7 @@ from typing import TypeAlias
 from capi.backends.inmemory.front import Front
 from capi.backends.inmemory.gate import Gate
 from capi.backends.inmemory.heartbeats import Heartbeats
+from capi.backends.inmemory.kubelet import Kubelets
 from capi.backends.port import PortTaken
 from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
@@ -38,6 +39,7 @@ class Hosted:
     inside: Client
     """Behind the gate."""
     heartbeats: Heartbeats
+    kubelets: Kubelets
     resources: AsyncExitStack
     host: str = ""
     """Address to listen on; "" for none."""
@@ -55,7 +57,17 @@ class Hosted:
         gate.shut()
         client = Client(InProcessTransport(gate))
         inside = Client(InProcessTransport(front.handler))
-        return cls(identity, front, gate, client, inside, Heartbeats(client, front.clock), resources, host)
+        return cls(
+            identity,
+            front,
+            gate,
+            client,
+            inside,
+            Heartbeats(client, front.clock),
+            Kubelets(client, front.clock),
+            resources,
+            host,
+        )
 
     async def open(self) -> None:
         """Answer, and catch up. Raises PortTaken, BackendError: then it stays shut."""

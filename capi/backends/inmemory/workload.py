@@ -19,7 +19,6 @@ from capi.aio.feed import Feed, Feeds
 from capi.backends.inmemory import ports
 from capi.backends.inmemory.front import open_front
 from capi.backends.inmemory.hosted import Hosted, Job
-from capi.backends.inmemory.kubelet import Kubelets
 from capi.backends.inmemory.stores import MemoryStores, Stores
 from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
@@ -149,6 +148,13 @@ class WorkloadClusters:
         if hosted is not None:
             hosted.heartbeats.stop(node)
 
+    def gone(self, cluster: ClusterKey, node: str) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.heartbeats.stop(node)
+            hosted.kubelets.gone(node)
+
     def when_back(self, cluster: ClusterKey, job: Job) -> None:
         """See WorkloadApis."""
         hosted = self._hosted.get(cluster)
@@ -233,7 +239,7 @@ class WorkloadClusters:
         """Pods run and end, Nodes are alive. A bug in it is not the server's."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(Kubelets(hosted.client, self._clock).run())
+                group.create_task(hosted.kubelets.run())
                 if self._heartbeats:
                     group.create_task(hosted.heartbeats.run())
         except Exception:
