@@ -73,6 +73,10 @@ class WorkloadApis(Protocol):
         """It sends no more of them."""
         ...
 
+    def gone(self, cluster: ClusterKey, node: str) -> None:
+        """The machine of a Node was removed: there are no heartbeats any more, and its Pods end."""
+        ...
+
     def when_back(self, cluster: ClusterKey, job: Callable[[Client], Awaitable[None]]) -> None:
         """Do it when the API answers again; forgotten if it is stopped before."""
         ...
@@ -157,7 +161,7 @@ class InMemoryBackend:
         """See Backend. The Node goes with its machine: nobody else would remove it when a whole cluster is deleted."""
         machine = self._machines.get(id_)
         if machine is not None:
-            self._workloads.falls_silent(cluster, name)
+            self._workloads.gone(cluster, name)
         self._lost.discard(id_)
         self._short.pop(id_, None)
         if machine is not None and machine.member is not None:

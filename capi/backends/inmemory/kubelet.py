@@ -1,4 +1,4 @@
-"""The simulated kubelets of a hosted cluster, and the one who keeps the status of its PodDisruptionBudgets.
+"""The simulated kubelets of a hosted cluster, and who keeps the status of its PodDisruptionBudgets and collects orphaned Pods.
 
 In a cluster without Pods they write nothing. The kubelet of a Node that does not answer (Ready Unknown) does nothing, nor
 does that of a Node that does not exist; when it answers, it sees to its Pods. Nodes are watched only from the first Pod that has
@@ -21,6 +21,9 @@ from capi.runtime.informer import Informer
 from capi.runtime.informers import Informers
 from capi.runtime.queue import WorkQueue
 
+QUARANTINE = 40.0
+"""Seconds that the Pods of a Node that has gone are left alone. Source: Kubernetes pkg/controller/podgc."""
+
 logger = logging.getLogger(__name__)
 
 _NOW = b'{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{"uid":"%s"}}'
@@ -39,6 +42,8 @@ class Kubelets:
         """Pods that a kubelet has to do with."""
         self._counted = WorkQueue(clock)
         """Budgets whose Pods, or which themselves, have changed."""
+        self._orphans = WorkQueue(clock)
+        """Nodes that have gone, by name."""
         self._waiting: dict[str, set[Key]] = {}
         """Pods whose kubelet did not answer, by Node."""
         self._nodes: Informer | None = None
@@ -52,9 +57,15 @@ class Kubelets:
                 self._informers.start(group)
                 group.create_task(self._work(self._due, self._attend))
                 group.create_task(self._work(self._counted, self._count))
+                group.create_task(self._work(self._orphans, self._collect))
         finally:
             self._due.shut_down()
             self._counted.shut_down()
+            self._orphans.shut_down()
+
+    def gone(self, node: str) -> None:
+        """A machine was removed with its Node: what is bound to it ends in a while, unless there is another Node of that name."""
+        self._orphans.add_after(Key("", node), QUARANTINE)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and pods.due(new):
@@ -88,15 +99,31 @@ class Kubelets:
         what = pods.due(pod) if pod is not None else ""
         if pod is None or not what or not await self._answers(pod.spec.node_name, key):
             return
+        if what == "end":
+            await self._end(pod)
+            return
         with suppress(NotFound, Conflict):
-            if what == "run":
-                body = pods.running(self._clock.now())
-                await self._client.patch(
-                    Pod.resource, pod.name, pod.namespace, body, subresource="status", manager="kubelet"
-                )
-            else:
-                options = _NOW % pod.metadata.uid.encode()
-                await self._client.send("DELETE", Pod.resource.path(pod.namespace, pod.name), (), options)
+            body = pods.running(self._clock.now())
+            await self._client.patch(
+                Pod.resource, pod.name, pod.namespace, body, subresource="status", manager="kubelet"
+            )
+
+    async def _end(self, pod: Pod) -> None:
+        """At once, unless it has gone or another one has its name; finalizers are waited for."""
+        with suppress(NotFound, Conflict):
+            options = _NOW % pod.metadata.uid.encode()
+            await self._client.send("DELETE", Pod.resource.path(pod.namespace, pod.name), (), options)
+
+    async def _collect(self, node: Key) -> None:
+        """End the Pods of a Node that has gone. Without such Pods nothing is asked of the server."""
+        bound = [pod for pod in self._pods.store.list() if pod.spec.node_name == node.name]
+        if not bound:
+            return
+        try:
+            await self._client.get(nodes.NODES, node.name)
+        except NotFound:
+            for pod in bound:
+                await self._end(pod)
 
     async def _answers(self, name: str, pod: Key) -> bool:
         """Whether the kubelet of a Node is there; if not, `pod` comes up again when it is."""

@@ -7,67 +7,29 @@ controller starts each server again exactly as it was. Callers in this process r
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TypeAlias
 
 import orjson
 
 from capi.aio.clock import Clock
 from capi.aio.feed import Feed, Feeds
 from capi.backends.inmemory import ports
-from capi.backends.inmemory.front import Front, open_front
-from capi.backends.inmemory.gate import Gate
-from capi.backends.inmemory.heartbeats import Heartbeats
-from capi.backends.inmemory.kubelet import Kubelets
+from capi.backends.inmemory.front import open_front
+from capi.backends.inmemory.hosted import Hosted, Job
 from capi.backends.inmemory.stores import MemoryStores, Stores
-from capi.backends.port import PortTaken
 from capi.client.client import Client
 from capi.client.inprocess import InProcessTransport
 from capi.client.pki import KeyPair
 from capi.client.transport import Transport
-from capi.kube.errors import BackendError, CapiError, ServiceUnavailable
+from capi.kube.errors import BackendError, ServiceUnavailable
 from capi.kube.messages import Answer, Handler, Request, Response
 from capi.runtime.clusters import Connector
 from capi.runtime.plan import ClusterKey
-from capi.server.http.listener import Listener, ListenError
 
 logger = logging.getLogger(__name__)
-
-CLOSE_GRACE = 1.0
-"""Seconds that connections get to end when a cluster's API server stops."""
-
-
-Job: TypeAlias = Callable[[Client], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class _Hosted:
-    """A running API server. `resources` closes, in this order: listener, background tasks, registry, store."""
-
-    identity: tuple[int, KeyPair, str]
-    """Port, authority and version."""
-    front: Front
-    gate: Gate
-    client: Client
-    """Through the gate."""
-    inside: Client
-    """Behind the gate."""
-    heartbeats: Heartbeats
-    resources: AsyncExitStack
-    listener: Listener | None = None
-    failure: BaseException | None = None
-    jobs: list[Job] = field(default_factory=list)
-    """What is to be done when the outage is over."""
-
-    async def close_listener(self) -> None:
-        listener, self.listener = self.listener, None
-        if listener is not None:
-            await listener.close(CLOSE_GRACE)
 
 
 class WorkloadClusters:
@@ -90,7 +52,7 @@ class WorkloadClusters:
         self._stores = stores or MemoryStores()
         self._host = host
         self._sockets = sockets
-        self._hosted: dict[ClusterKey, _Hosted] = {}
+        self._hosted: dict[ClusterKey, Hosted] = {}
         self._reserved: dict[ClusterKey, int] = {}
         self._locks: dict[ClusterKey, asyncio.Lock] = {}
         self._down: set[ClusterKey] = set()
@@ -134,8 +96,7 @@ class WorkloadClusters:
                     return
                 await self._stop(cluster)
             self._hosted[cluster] = await self._start(cluster, port, authority, version)
-        for listener in self._listeners:
-            listener(cluster)
+        self._announce(cluster)
 
     async def ensure_absent(self, cluster: ClusterKey) -> None:
         """See ControlPlanes."""
@@ -187,6 +148,13 @@ class WorkloadClusters:
         if hosted is not None:
             hosted.heartbeats.stop(node)
 
+    def gone(self, cluster: ClusterKey, node: str) -> None:
+        """See WorkloadApis."""
+        hosted = self._hosted.get(cluster)
+        if hosted is not None:
+            hosted.heartbeats.stop(node)
+            hosted.kubelets.gone(node)
+
     def when_back(self, cluster: ClusterKey, job: Job) -> None:
         """See WorkloadApis."""
         hosted = self._hosted.get(cluster)
@@ -227,61 +195,37 @@ class WorkloadClusters:
             if hosted is None or self.is_shut(cluster) == before:
                 return
             if there:
-                hosted.gate.shut()
-                await hosted.close_listener()
+                await hosted.shut()
                 return
             try:
-                await self._reopen(cluster, hosted)
+                await hosted.open()
             except BackendError:  # another process has the port: it stays shut, and the caller tries again
                 reasons.add(cluster)
                 raise
+        self._announce(cluster)
+
+    def _announce(self, cluster: ClusterKey) -> None:
         for listener in self._listeners:
             listener(cluster)
 
-    async def _start(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> _Hosted:
+    async def _start(self, cluster: ClusterKey, port: int, authority: KeyPair, version: str) -> Hosted:
         async with AsyncExitStack() as resources:
             store = self._stores.open(cluster)
             resources.push_async_callback(store.close)
             front = await open_front(store, self._clock, authority, version, resources)
-            gate = Gate(front.handler, str(cluster))
-            client = Client(InProcessTransport(gate))
-            inside = Client(InProcessTransport(front.handler))
-            beats = Heartbeats(client, self._clock)
-            hosted = _Hosted((port, authority, version), front, gate, client, inside, beats, resources)
-            task = self._tasks.create_task(self._run(cluster, hosted, front.run), name=f"workload API {cluster}")
+            host = self._host if self._sockets else ""
+            made = Hosted.make((port, authority, version), str(cluster), front, resources, host)
+            task = self._tasks.create_task(self._run(cluster, made, front.run), name=f"workload API {cluster}")
             resources.push_async_callback(_cancelled, task)
-            life = self._tasks.create_task(self._live(cluster, hosted), name=f"kubelets {cluster}")
+            life = self._tasks.create_task(self._live(cluster, made), name=f"kubelets {cluster}")
             resources.push_async_callback(_cancelled, life)
-            resources.push_async_callback(hosted.close_listener)
-            if self.is_shut(cluster):
-                gate.shut()
-            else:
-                await self._listen(hosted)
-            hosted.resources = resources.pop_all()
-            return hosted
+            resources.push_async_callback(made.shut)
+            if not self.is_shut(cluster):
+                await made.open()
+            made.resources = resources.pop_all()
+            return made
 
-    async def _listen(self, hosted: _Hosted) -> None:
-        if not self._sockets:
-            return
-        try:
-            hosted.listener = await hosted.front.listen(self._host, hosted.identity[0])
-        except ListenError as error:
-            raise _refusal(error) from error
-
-    async def _reopen(self, cluster: ClusterKey, hosted: _Hosted) -> None:
-        """Listen again and catch up. Raises PortTaken, BackendError."""
-        await self._listen(hosted)
-        hosted.gate.open()
-        jobs, hosted.jobs = hosted.jobs, []
-        for job in jobs:
-            try:
-                await job(hosted.client)
-            except CapiError as error:
-                logger.info(
-                    "Catching up after an outage failed", extra={"cluster": str(cluster), "error": error.message}
-                )
-
-    async def _run(self, cluster: ClusterKey, hosted: _Hosted, run: Callable[[], Awaitable[None]]) -> None:
+    async def _run(self, cluster: ClusterKey, hosted: Hosted, run: Callable[[], Awaitable[None]]) -> None:
         """A crash of one server is its own: its next `ensure_running` starts it again."""
         try:
             await run()
@@ -289,12 +233,13 @@ class WorkloadClusters:
             logger.exception("API server of a workload cluster failed", extra={"cluster": str(cluster)})
             hosted.failure = error
             self._failures.publish(cluster)
+            self._announce(cluster)  # control plane machines start it again
 
-    async def _live(self, cluster: ClusterKey, hosted: _Hosted) -> None:
+    async def _live(self, cluster: ClusterKey, hosted: Hosted) -> None:
         """Pods run and end, Nodes are alive. A bug in it is not the server's."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(Kubelets(hosted.client, self._clock).run())
+                group.create_task(hosted.kubelets.run())
                 if self._heartbeats:
                     group.create_task(hosted.heartbeats.run())
         except Exception:
@@ -303,9 +248,7 @@ class WorkloadClusters:
     async def _stop(self, cluster: ClusterKey) -> None:
         hosted = self._hosted.pop(cluster, None)
         if hosted is not None:
-            await hosted.client.transport.close()
-            await hosted.inside.transport.close()
-            await hosted.resources.aclose()
+            await hosted.close()
 
     def _lock(self, cluster: ClusterKey) -> asyncio.Lock:
         return self._locks.setdefault(cluster, asyncio.Lock())
@@ -342,12 +285,3 @@ class _Current:
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
-
-
-def _refusal(error: ListenError) -> BackendError:
-    message = (
-        f"The API server of this cluster cannot listen: {error.message}. The address is kept in Cluster and DevCluster"
-        " spec.controlPlaneEndpoint; if it cannot be freed, delete the Cluster and create it again"
-    )
-    taken = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
-    return PortTaken(message) if taken else BackendError(message, reason="ListenFailed")

@@ -77,7 +77,8 @@ class InfraClusterReconciler:
             endpoint = self._endpoint(obj, cluster, reader)
         except BackendError as error:
             return Plan(status=cluster_status.failed(obj, error.reason, error.message), error=error)
-        if obj.deleting and cluster is not None:  # its control plane machines left the API's data and port behind
+        if obj.deleting and cluster is not None and cluster.deleting and not lookups.is_hosted(cluster):
+            # its control plane machines left the API's data and port behind
             await self._control_planes.ensure_absent(ClusterKey(*cluster.key))
         wanted = plan(Scope(infra=obj, cluster=cluster, endpoint=endpoint))
         if cluster is None or obj.deleting or lookups.is_hosted(cluster):

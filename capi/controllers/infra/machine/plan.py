@@ -135,7 +135,7 @@ def lingers(seen: Scope, now: datetime) -> timedelta:
     """How long a machine that is being deleted stays, because a slow deletion is simulated; nonsense holds nothing up."""
     since = seen.infra.metadata.deletion_timestamp
     try:
-        stays = knobs.lingering(seen.infra.metadata.annotations)
+        stays = knobs.lingering(seen.infra.metadata.annotations) if seen.simulated else timedelta()
     except knobs.InvalidKnob:
         return timedelta()
     return max(timedelta(), since + stays - now) if since is not None else timedelta()

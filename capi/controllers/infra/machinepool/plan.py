@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from capi.api.core import annotations
 from capi.api.core.conditions import READY
 from capi.api.core.v1beta2 import MachinePool
-from capi.controllers.infra import gates, knobs
+from capi.controllers.infra import backends, gates, knobs
 from capi.controllers.infra.family import InfraMachine
 from capi.controllers.infra.machine.status import is_lost
 from capi.controllers.infra.machinepool import status as pool_status
@@ -49,7 +49,8 @@ def plan(seen: Scope, now: datetime) -> Plan:
     desired = _desired(seen, pool, members)
     idle = waiting or pool.deleting
     decision = Decision() if idle else decide(members, desired, strategy_of(seen.pool, desired))
-    misread = knobs.misread(seen.pool.metadata.annotations, knobs.OF_POOLS, now)
+    simulated = backends.name_of(seen.pool.spec.backend) == backends.IN_MEMORY
+    misread = knobs.misread(seen.pool.metadata.annotations, knobs.OF_POOLS, now) if simulated else ""
     if misread:  # new machines would copy what means nothing
         decision = dataclasses.replace(decision, create=0)
     removals, later = _removals(seen, (*decision.clear, *decision.remove), now)

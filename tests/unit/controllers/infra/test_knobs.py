@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from capi.backends.port import Delay, Limit, Simulation
 from capi.controllers.infra import knobs
 from capi.controllers.infra.knobs import InvalidKnob, Outage
+from capi.controllers.infra.machine import plan as machine_plan
+from capi.controllers.infra.machine.scope import Scope
+from tests.unit.controllers.infra.builders import an_infra
 
 PREFIX = "devmachine.infrastructure.cluster.x-k8s.io/simulated-"
 NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
@@ -138,3 +141,16 @@ def test_whatever_is_written_is_understood_or_refused(annotations: dict[str, str
     assert knobs.lingering(annotations) >= timedelta()
     assert all(limit.most >= 0 for limit in knobs.limit(annotations, 0))
     knobs.outage(annotations, NOW)
+
+
+@pytest.mark.parametrize(
+    "simulated, deletion, wanted",
+    [(True, "90s", 90), (True, "0s", 0), (True, "long", 0), (True, "", 0), (False, "90s", 0)],
+)
+def test_only_simulated_machines_stay_when_they_are_deleted(simulated: bool, deletion: str, wanted: int) -> None:
+    going = an_infra("a", deleting=True, annotations=notes(deletion=deletion))
+    seen = Scope(infra=going, machine=None, machine_pool=None, cluster=None, simulated=simulated)
+    since = going.metadata.deletion_timestamp
+    assert since is not None
+    assert machine_plan.lingers(seen, since) == timedelta(seconds=wanted)
+    assert machine_plan.lingers(seen, since + timedelta(seconds=90)) == timedelta()
