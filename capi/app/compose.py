@@ -90,7 +90,9 @@ async def infrastructure(  # noqa: PLR0913 - options
         workloads = await stack.enter_async_context(
             WorkloadClusters(clock, stores=stores, host=host, sockets=sockets, heartbeats=heartbeats)
         )
-        yield Infrastructure(workloads, InMemoryBackend(workloads, clock), engine, provide(workloads) if provide is not None else {})
+        yield Infrastructure(
+            workloads, InMemoryBackend(workloads, clock), engine, provide(workloads) if provide is not None else {}
+        )
 
 
 def _files(directory: Path) -> FileStores:

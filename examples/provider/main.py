@@ -8,32 +8,27 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from capi.provider import (
-    AlreadyExists,
     Backend,
     ClusterKey,
     Feed,
     Feeds,
+    HostedNodes,
     Instance,
     InstanceEvent,
     InstanceGone,
     InstanceSpec,
     MachineShape,
-    NotFound,
-    ResourceType,
     Stage,
     UpSettings,
     WorkloadClusters,
     up,
 )
 
-NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 HERE = Path(__file__).parent
 
 
@@ -45,7 +40,7 @@ class Processes:
 
     def __init__(self, directory: Path, workloads: WorkloadClusters) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._directory, self._workloads = directory, workloads
+        self._directory, self._nodes = directory, HostedNodes(workloads)
         self._feeds: Feeds[InstanceEvent] = Feeds()
         self._watched: set[str] = set()
 
@@ -65,44 +60,33 @@ class Processes:
         if found is None or not _alive(found):
             raise InstanceGone(f"the process of {spec.name} has ended")  # the pool makes another one, this Machine goes
         self._watch(spec, found["pid"])
-        client = self._workloads.client(spec.cluster)
-        if client is None:
-            return _instance(spec.id, found, Stage.RUNNING, waiting=True)
-        with suppress(AlreadyExists):  # a real instance has a kubelet for that
-            await client.create(NODES, _node(spec))
-        return _instance(spec.id, found, Stage.JOINED)
+        joined = await self._nodes.join(spec)  # a real instance has a kubelet for that
+        return _instance(spec.id, found, Stage.JOINED if joined else Stage.RUNNING, waiting=not joined)
 
     async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey, *, uid: str = "") -> None:
         found = self._read(id_)
-        if found is None or (uid and found["uid"] != uid):
-            return
-        if _alive(found):
-            os.kill(found["pid"], signal.SIGKILL)
-        client = self._workloads.client(cluster)
-        if client is not None:
-            with suppress(NotFound):
-                await client.delete(NODES, name)
-        self._file(id_).unlink(missing_ok=True)
+        if found is not None and uid in ("", found["uid"]):
+            if _alive(found):
+                os.kill(found["pid"], signal.SIGKILL)
+            await self._nodes.leave(id_, name, cluster)
+            self._file(id_).unlink(missing_ok=True)
 
     async def list(self, cluster: ClusterKey, pool: str, uid: str = "") -> Sequence[Instance]:
-        there = [json.loads(file.read_text()) for file in self._directory.glob("*.json")]
+        there = [json.loads(file.read_text()) for file in sorted(self._directory.glob("*.json"))]
         mine = [
             f for f in there if f["cluster"] == str(cluster) and f["pool"] == pool and (not uid or f["pool_uid"] == uid)
         ]
-        stage = {True: Stage.JOINED, False: Stage.STOPPED}
-        return [_instance(f["id"], f, stage[_alive(f)]) for f in sorted(mine, key=lambda f: str(f["name"]))]
+        return [_instance(f["id"], f, Stage.JOINED if _alive(f) else Stage.STOPPED) for f in mine]
 
     def events(self) -> Feed[InstanceEvent]:
         return self._feeds.open()
 
     def _start(self, spec: InstanceSpec) -> dict[str, object]:
         command = spec.parameters.get("command", "exec sleep 1000000")
-        null = subprocess.DEVNULL
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", command], start_new_session=True, stdin=null, stdout=null, stderr=null
-        )
+        quiet = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in range(3)]
+        pid = os.posix_spawn("/bin/sh", ["sh", "-c", command], os.environ, file_actions=quiet, setsid=True)
         made: dict[str, object] = {"id": spec.id, "name": spec.name, "uid": spec.uid, "cluster": str(spec.cluster)}
-        made |= {"pool": spec.pool, "pool_uid": spec.pool_uid, "pid": process.pid, "born": _born(process.pid)}
+        made |= {"pool": spec.pool, "pool_uid": spec.pool_uid, "pid": pid, "born": _born(pid)}
         self._file(spec.id).write_text(json.dumps(made))
         return made
 
@@ -116,8 +100,6 @@ class Processes:
             loop.remove_reader(watched)
             os.close(watched)
             self._watched.discard(spec.id)
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
             self._feeds.publish(InstanceEvent(spec.cluster, spec.name, spec.pool))
 
         self._watched.add(spec.id)
@@ -127,8 +109,7 @@ class Processes:
         return self._directory / f"{id_.replace('/', '_')}.json"
 
     def _read(self, id_: str) -> dict | None:
-        file = self._file(id_)
-        return json.loads(file.read_text()) if file.exists() else None
+        return json.loads(self._file(id_).read_text()) if self._file(id_).exists() else None
 
 
 def _born(pid: int) -> str:
@@ -145,20 +126,13 @@ def _alive(found: dict) -> bool:
 
 
 def _instance(id_: str, found: dict, stage: Stage, *, waiting: bool = False) -> Instance:
-    namespace, _, cluster = str(found["cluster"]).partition("/")
-    where = ClusterKey(namespace, cluster)
-    name, pool = str(found["name"]), str(found["pool"])
-    return Instance(id=id_, name=name, cluster=where, pool=pool, stage=stage, waiting_for_control_plane=waiting)
-
-
-def _node(spec: InstanceSpec) -> dict:
-    says = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}
-    conditions = [{"type": type_, "status": status, "reason": "Process"} for type_, status in says.items()]
-    status = {"conditions": conditions, "nodeInfo": {"kubeletVersion": spec.version}}
-    return {"metadata": {"name": spec.name}, "spec": {"providerID": spec.id}, "status": status}
+    where = ClusterKey(*str(found["cluster"]).split("/"))
+    more = {"name": str(found["name"]), "pool": str(found["pool"]), "waiting_for_control_plane": waiting}
+    return Instance(id=id_, cluster=where, stage=stage, **more)
 
 
 def main(*arguments: str) -> int:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who ends is reaped
     directory = Path(os.environ.get("CAPI_PROCESSES", HERE / ".processes"))
 
     def provide(workloads: WorkloadClusters) -> dict[str, Backend]:

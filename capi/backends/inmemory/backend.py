@@ -160,6 +160,8 @@ class InMemoryBackend:
     async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey, *, uid: str = "") -> None:
         """See Backend. The Node goes with its machine: nobody else would remove it when a whole cluster is deleted."""
         machine = self._machines.get(id_)
+        if uid and machine is not None and machine.spec.uid != uid:
+            return
         if machine is not None:
             self._workloads.gone(cluster, name)
         self._lost.discard(id_)
@@ -179,6 +181,7 @@ class InMemoryBackend:
     async def list(self, cluster: ClusterKey, pool: str, uid: str = "") -> Sequence[Instance]:
         """See Backend. O(machines)."""
         found = [m for m in self._machines.values() if m.spec.cluster == cluster and m.spec.pool == pool]
+        found = [m for m in found if not uid or m.spec.pool_uid == uid]
         return [_instance(m) for m in sorted(found, key=lambda m: m.spec.name)]
 
     def events(self) -> Feed[InstanceEvent]:

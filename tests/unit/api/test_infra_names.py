@@ -143,4 +143,6 @@ def test_fields_are_exactly_those_of_upstream_and_ours(plural: str, version: str
     listed = {*UPSTREAM[plural, version], *OURS.get((plural, version), ())}
     assert found - listed == set(), "fields that nobody listed"
     assert listed - found == set(), "fields that are missing"
-    assert not [path for path in OURS.get((plural, version), ()) if path.endswith("!") and not path.endswith(REQUIRED_OF_OURS)]
+    assert not [
+        path for path in OURS.get((plural, version), ()) if path.endswith("!") and not path.endswith(REQUIRED_OF_OURS)
+    ]
