@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,13 @@ class Kubectl:
 class CapiProcess:
     """A running `capi up` or `capi manager`."""
 
-    def __init__(self, args: list[str], log: Path) -> None:
+    def __init__(self, args: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        """`environment`: besides that of the tests."""
         self.log = log
         self.started = time.monotonic()
         self._out = log.open("ab")
-        self.process = subprocess.Popen([*CAPI, *args], stdout=self._out, stderr=subprocess.STDOUT, env=ENV)
+        own = {**ENV, **(environment or {})}
+        self.process = subprocess.Popen([*CAPI, *args], stdout=self._out, stderr=subprocess.STDOUT, env=own)
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
@@ -146,9 +148,9 @@ def running_up(data_dir: Path, *args: str) -> Iterator[CapiProcess]:
 
 
 @contextlib.contextmanager
-def running_manager(kubeconfig: Path, log: Path, *args: str) -> Iterator[CapiProcess]:
+def running_manager(kubeconfig: Path, log: Path, *args: str, **environment: str) -> Iterator[CapiProcess]:
     """`capi manager` against a kubeconfig; stopped at the end."""
-    manager = CapiProcess(["manager", f"--kubeconfig={kubeconfig}", *args], log)
+    manager = CapiProcess(["manager", f"--kubeconfig={kubeconfig}", *args], log, environment)
     try:
         yield manager
     finally:

@@ -30,6 +30,55 @@ ROLE: Object = {
         }
     ],
 }
+NOWHERE = "unix:///nowhere/docker.sock"
+CONTAINERS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: boxes}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: boxes, namespace: boxes}
+spec:
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DockerCluster, name: boxes}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: DockerCluster
+metadata: {name: boxes, namespace: boxes}
+spec:
+  loadBalancer: {customHAProxyConfigTemplateRef: {name: template}}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: given, namespace: boxes}
+spec:
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DockerCluster, name: given}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: DockerCluster
+metadata: {name: given, namespace: boxes, annotations: {cluster.x-k8s.io/managed-by: this-test}}
+spec:
+  controlPlaneEndpoint: {host: 127.0.0.1, port: 1}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachinePool
+metadata: {name: w, namespace: boxes}
+spec:
+  clusterName: given
+  replicas: 1
+  template:
+    spec:
+      clusterName: given
+      version: v1.34.0
+      bootstrap: {dataSecretName: data}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DockerMachinePool, name: w}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: DockerMachinePool
+metadata: {name: w, namespace: boxes}
+spec: {}
+"""
+PROVISIONED = '{"status": {"initialization": {"provisioned": true}}}'
 WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
@@ -51,13 +100,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[K
 
 @pytest.fixture
 def manager(server: Kubectl, tmp_path: Path) -> Iterator[None]:
-    """A manager that acts as its service account."""
+    """A manager that acts as its service account, and finds no Docker engine."""
     document = yaml.load(server.kubeconfig.read_bytes())
     for entry in document["users"]:
         entry["user"] |= {"as": ACCOUNT, "as-groups": ["system:serviceaccounts", "system:authenticated"]}
     restricted = tmp_path / "restricted"
     restricted.write_text(yaml.dump(document))
-    with running_manager(restricted, tmp_path / "log") as running:
+    with running_manager(restricted, tmp_path / "log", DOCKER_HOST=NOWHERE) as running:
         running.wait_for("Leading", 30)
         yield
         assert "forbidden" not in running.output().lower()
@@ -88,10 +137,27 @@ def test_a_provider_of_another_group_is_used_by_the_role_it_brings(server: Kubec
     infra = {"apiVersion": FOREIGN.api_version, "kind": FOREIGN.kind, "metadata": meta}
     server.run("create", "-f", "-", stdin=yaml.dump(cluster))
     server.run("create", "-f", "-", stdin=yaml.dump(infra))
-    done = '{"status": {"initialization": {"provisioned": true}}}'
-    server.run("patch", FOREIGN.qualified_plural, "theirs", "--subresource=status", "--type=merge", "-p", done)
+    server.run("patch", FOREIGN.qualified_plural, "theirs", "--subresource=status", "--type=merge", "-p", PROVISIONED)
     server.wait("cluster/theirs", "jsonpath={.status.initialization.infrastructureProvisioned}=true")
     [owner] = server.json("get", FOREIGN.qualified_plural, "theirs")["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("Cluster", "theirs")
     server.run("delete", "cluster", "theirs", "--timeout=60s")
     assert server.names(FOREIGN.qualified_plural) == set()
+
+
+def test_containers_come_as_far_as_the_engine(server: Kubectl, manager: None) -> None:
+    """The Docker kinds are reconciled, and the ConfigMap and Secret they name are read; only the engine is missing."""
+    server.run("create", "-f", "-", stdin=CONTAINERS)
+    balanced, boxes = "--for=jsonpath={.status.conditions[?(@.type=='LoadBalancerAvailable')].reason}", "-n=boxes"
+    server.run("wait", boxes, "dockercluster/boxes", f"{balanced}=InvalidLoadBalancerTemplate", "--timeout=30s")
+    server.run("create", boxes, "configmap", "template", "--from-literal=value=defaults")
+    server.run("wait", boxes, "dockercluster/boxes", f"{balanced}=BackendUnavailable", "--timeout=30s")
+    server.run("patch", boxes, "dockercluster", "given", "--subresource=status", "--type=merge", "-p", PROVISIONED)
+    server.run("wait", boxes, "dockermachinepool/w", "--for=jsonpath={.status.replicas}=1", "--timeout=30s")
+    [machine] = server.names("dockermachines", boxes)
+    made = "--for=jsonpath={.status.conditions[?(@.type=='ContainerProvisioned')].reason}"
+    server.run("wait", boxes, f"dockermachine/{machine}", f"{made}=WaitingForBootstrapData", "--timeout=30s")
+    server.run("create", boxes, "secret", "generic", "data", "--from-literal=value=#cloud-config")
+    server.run("wait", boxes, f"dockermachine/{machine}", f"{made}=BackendUnavailable", "--timeout=30s")
+    ready = "--for=jsonpath={.status.conditions[?(@.type=='ReplicasReady')].reason}"
+    server.run("wait", boxes, "dockermachinepool/w", f"{ready}=BackendUnavailable", "--timeout=30s")

@@ -60,7 +60,7 @@ def balanced(seen: Scope, spec: LoadBalancerSpec, address: Address) -> Plan:
 
 def unbalanced(seen: Scope, error: BackendError) -> Plan:
     """It cannot be had, or does not do what it should; tried again."""
-    return Plan(status=cluster_status.unbalanced(seen.infra, error.message), error=error)
+    return Plan(status=cluster_status.unbalanced(seen.infra, error.message, reason=error.reason), error=error)
 
 
 def _image(given: DockerLoadBalancer | None) -> str:
