@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,14 @@ class Kubectl:
 class CapiProcess:
     """A running `capi up` or `capi manager`."""
 
-    def __init__(self, args: list[str], log: Path) -> None:
+    def __init__(self, args: list[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        """`env`: what is added to the environment."""
         self.log = log
         self.started = time.monotonic()
         self._out = log.open("ab")
-        self.process = subprocess.Popen([*CAPI, *args], stdout=self._out, stderr=subprocess.STDOUT, env=ENV)
+        self.process = subprocess.Popen(
+            [*CAPI, *args], stdout=self._out, stderr=subprocess.STDOUT, env={**ENV, **(env or {})}
+        )
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
