@@ -129,6 +129,8 @@ class DockerWorld:
         """The engine's address for the controllers; None: the usual one."""
         self.wire = wire
         """Around the transport of the controllers."""
+        self.has_kubelets = True
+        """Nodes appear. What looks at the engine for them costs it time."""
         self.clock = SystemClock()
         self.client = Client(api.transport("user"), user_agent="user")
         self._stack = AsyncExitStack()
@@ -146,8 +148,10 @@ class DockerWorld:
         transport = self.wire(transport) if self.wire is not None else transport
         self.manager = compose.manager(transport, self.clock, self.infra)
         running = asyncio.ensure_future(self.manager.run())
-        kubelets = asyncio.ensure_future(Kubelets(self.docker, self.infra.workloads.client).run())
-        self._stack.push_async_callback(_ended, self.manager, running, kubelets)
+        self._stack.push_async_callback(_ended, self.manager, running)
+        if self.has_kubelets:
+            kubelets = asyncio.ensure_future(Kubelets(self.docker, self.infra.workloads.client).run())
+            self._stack.push_async_callback(_cancelled, kubelets)
 
     async def stop_controllers(self) -> None:
         await self._stack.aclose()
@@ -290,7 +294,7 @@ def condition(obj: Any, type_: str) -> Condition:
 
 @asynccontextmanager
 async def docker_world(
-    namespace: str, host: str | None = None, wire: Wire | None = None
+    namespace: str, host: str | None = None, wire: Wire | None = None, *, kubelets: bool = True
 ) -> AsyncIterator[DockerWorld]:
     """A fresh world; `host`: how the controllers reach the engine, e.g. by a proxy; `wire`: around their transport.
 
@@ -301,6 +305,7 @@ async def docker_world(
         api = await stack.enter_async_context(embedded.embedded_api(MemoryStore(), SystemClock()))
         serving = asyncio.ensure_future(api.registry.run())
         made = DockerWorld(api, docker, namespace, host, wire)
+        made.has_kubelets = kubelets
         try:
             await made.start_controllers()
             yield made
@@ -310,10 +315,14 @@ async def docker_world(
             await asyncio.wait([serving])
 
 
-async def _ended(manager: Manager, running: "asyncio.Future[None]", kubelets: "asyncio.Future[None]") -> None:
+async def _ended(manager: Manager, running: "asyncio.Future[None]") -> None:
     manager.stop()
-    kubelets.cancel()
-    await asyncio.wait([running, kubelets])
-    for task in (running, kubelets):
-        if not task.cancelled():
-            task.result()
+    await asyncio.wait([running])
+    if not running.cancelled():
+        running.result()
+
+
+async def _cancelled(task: "asyncio.Future[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
