@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from statistics import median
 
-import orjson
 import pytest
 from aiodocker import Docker
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from pathlib import Path
 
 import pytest
@@ -107,13 +107,11 @@ async def new_image(w: UpWorld) -> None:
     await w.patch(DevMachinePool, "w", {"spec": {"backend": {"docker": {"customImage": rig.NEWER}}}})
 
 
-async def settled(
-    w: UpWorld, replicas: int, *, without: set[str] = frozenset(), image: str = rig.IMAGE
-) -> set[str]:
+async def settled(w: UpWorld, replicas: int, *, without: Set[str] = frozenset(), image: str = rig.IMAGE) -> set[str]:
     """Wait until the pool is as wanted; names of its Machines, none of which may be of `without`."""
 
     async def as_wanted() -> bool:
-        return await w.running(replicas) and not without & set(await w.machines()) and not await wrong(w, image)
+        return await w.running(replicas) and not without & (await w.machines()).keys() and not await wrong(w, image)
 
     await w.until(as_wanted, SETTLES, f"a pool of {replicas}")
     for container in await w.containers(POOL):

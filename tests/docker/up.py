@@ -144,8 +144,9 @@ class UpWorld(DockerWorld):
         process, self._process = self._process, None
         if process is not None:
             await asyncio.to_thread(process.stop)
-        for transport in (self._patient, *self._workloads.values()):
-            await transport.close()
+        await self._patient.close()
+        for workload in self._workloads.values():
+            await workload.close()
 
     def workload(self, cluster: str = "c1", namespace: str = "") -> Client:
         return self.client_of(ClusterKey(namespace or self.namespace, cluster))

@@ -41,7 +41,7 @@ from capi.kube.conditions import Condition
 from capi.kube.errors import BackendError
 from capi.runtime.plan import ClusterKey
 
-PARALLEL = 8
+PARALLEL = 16
 """Containers that are made at one time."""
 QUIET = timedelta(seconds=2)
 """What making a container usually takes."""
