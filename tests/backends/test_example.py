@@ -56,14 +56,14 @@ def processes(directory: Path) -> dict[str, int]:
 
 def test_a_pool_of_processes_heals_shrinks_and_goes(provider: Kubectl, tmp_path: Path) -> None:
     there = tmp_path / "instances"
-    before = provider.names("get", "machines")
+    before = provider.names("machines")
     assert len(before) == 3 and set(processes(there)) == before
     victim = sorted(before)[0]
     os.kill(processes(there)[victim], signal.SIGKILL)
-    until(lambda: victim not in (now := provider.names("get", "machines")) and len(now) == 3, "a replacement")
+    until(lambda: victim not in (now := provider.names("machines")) and len(now) == 3, "a replacement")
     provider.wait("machinepool/workers", "jsonpath={.status.phase}=Running")
     provider.run("scale", "machinepool", "workers", "--replicas=1")
-    until(lambda: len(processes(there)) == 1 == len(provider.names("get", "machines")), "two to go")
+    until(lambda: len(processes(there)) == 1 == len(provider.names("machines")), "two to go")
     provider.run("delete", "cluster", "processes", "--wait=true")
     assert not processes(there)
     assert not list(there.glob("*.json"))

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
 from aiodocker import Docker, DockerError
@@ -22,6 +22,7 @@ from capi.api.infra.v1beta2 import DevMachine
 from capi.app import compose, embedded, inputs
 from capi.backends.docker.backend import DockerBackend
 from capi.client.client import Client
+from capi.client.transport import Transport
 from capi.kube.conditions import Condition
 from capi.kube.objects import Resource
 from capi.kube.types import Object, ResourceType
@@ -31,6 +32,7 @@ from capi.server.store.memory import MemoryStore
 from tests.docker.kubelets import Kubelets
 
 R = TypeVar("R", bound=Resource)
+Wire = Callable[[Transport], Transport]
 NODES = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 NODE = os.environ.get("CAPI_TEST_NODE_IMAGE", "capi-test/node")
 IMAGE = f"{NODE}:v1.34.0"
@@ -109,16 +111,26 @@ def pool(
     ]  # fmt: skip
 
 
+class Api(Protocol):
+    """Whatever serves the management API."""
+
+    def transport(self, user_agent: str = ...) -> Transport: ...
+
+
 class DockerWorld:
     """A running world; `client` is a user with all rights, `docker` somebody at the engine's command line."""
 
-    def __init__(self, api: embedded.EmbeddedApi, docker: Docker, namespace: str, host: str | None) -> None:
+    def __init__(self, api: Api, docker: Docker, namespace: str, host: str | None, wire: Wire | None = None) -> None:
         self.api = api
         self.namespace = namespace
         """Of everything that the test makes, unless it says otherwise."""
         self.docker = docker
         self.host = host
         """The engine's address for the controllers; None: the usual one."""
+        self.wire = wire
+        """Around the transport of the controllers."""
+        self.has_kubelets = True
+        """Nodes appear. What looks at the engine for them costs it time."""
         self.clock = SystemClock()
         self.client = Client(api.transport("user"), user_agent="user")
         self._stack = AsyncExitStack()
@@ -132,10 +144,14 @@ class DockerWorld:
         )
         engine = await self._stack.enter_async_context(DockerBackend(self.clock, host=self.host))
         self.infra = compose.Infrastructure(bare.workloads, bare.backend, engine)
-        self.manager = compose.manager(self.api.transport(), self.clock, self.infra)
+        transport = self.api.transport()
+        transport = self.wire(transport) if self.wire is not None else transport
+        self.manager = compose.manager(transport, self.clock, self.infra)
         running = asyncio.ensure_future(self.manager.run())
-        kubelets = asyncio.ensure_future(Kubelets(self.docker, self.infra.workloads.client).run())
-        self._stack.push_async_callback(_ended, self.manager, running, kubelets)
+        self._stack.push_async_callback(_ended, self.manager, running)
+        if self.has_kubelets:
+            kubelets = asyncio.ensure_future(Kubelets(self.docker, self.infra.workloads.client).run())
+            self._stack.push_async_callback(_cancelled, kubelets)
 
     async def stop_controllers(self) -> None:
         await self._stack.aclose()
@@ -277,13 +293,19 @@ def condition(obj: Any, type_: str) -> Condition:
 
 
 @asynccontextmanager
-async def docker_world(namespace: str, host: str | None = None) -> AsyncIterator[DockerWorld]:
-    """A fresh world; `host`: how the controllers reach the engine, e.g. by a proxy. Clusters are left to the test to delete."""
+async def docker_world(
+    namespace: str, host: str | None = None, wire: Wire | None = None, *, kubelets: bool = True
+) -> AsyncIterator[DockerWorld]:
+    """A fresh world; `host`: how the controllers reach the engine, e.g. by a proxy; `wire`: around their transport.
+
+    Clusters are left to the test to delete.
+    """
     async with AsyncExitStack() as stack:
         docker = await stack.enter_async_context(Docker())
         api = await stack.enter_async_context(embedded.embedded_api(MemoryStore(), SystemClock()))
         serving = asyncio.ensure_future(api.registry.run())
-        made = DockerWorld(api, docker, namespace, host)
+        made = DockerWorld(api, docker, namespace, host, wire)
+        made.has_kubelets = kubelets
         try:
             await made.start_controllers()
             yield made
@@ -293,10 +315,14 @@ async def docker_world(namespace: str, host: str | None = None) -> AsyncIterator
             await asyncio.wait([serving])
 
 
-async def _ended(manager: Manager, running: "asyncio.Future[None]", kubelets: "asyncio.Future[None]") -> None:
+async def _ended(manager: Manager, running: "asyncio.Future[None]") -> None:
     manager.stop()
-    kubelets.cancel()
-    await asyncio.wait([running, kubelets])
-    for task in (running, kubelets):
-        if not task.cancelled():
-            task.result()
+    await asyncio.wait([running])
+    if not running.cancelled():
+        running.result()
+
+
+async def _cancelled(task: "asyncio.Future[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -59,13 +59,14 @@ class Kubectl:
 class CapiProcess:
     """A running `capi up` or `capi manager`."""
 
-    def __init__(self, args: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
-        """`environment`: besides that of the tests."""
+    def __init__(self, args: list[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        """`env`: what is added to the environment."""
         self.log = log
         self.started = time.monotonic()
         self._out = log.open("ab")
-        own = {**ENV, **(environment or {})}
-        self.process = subprocess.Popen([*CAPI, *args], stdout=self._out, stderr=subprocess.STDOUT, env=own)
+        self.process = subprocess.Popen(
+            [*CAPI, *args], stdout=self._out, stderr=subprocess.STDOUT, env={**ENV, **(env or {})}
+        )
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")

@@ -21,6 +21,7 @@ from capi.aio.clock import Clock
 from capi.aio.feed import Feed, Feeds
 from capi.backends.docker import arguments, labels, steps
 from capi.backends.docker.arguments import Site
+from capi.backends.docker.creations import Creations
 from capi.backends.docker.engine import Container, Engine, EngineInfo
 from capi.backends.docker.job import Job
 from capi.backends.docker.steps import Phase
@@ -40,8 +41,8 @@ from capi.kube.conditions import Condition
 from capi.kube.errors import BackendError
 from capi.runtime.plan import ClusterKey
 
-PARALLEL = 8
-"""Containers that are made at one time; an engine takes longer for each when it is asked for more."""
+PARALLEL = 16
+"""Containers that are made at one time."""
 QUIET = timedelta(seconds=2)
 """What making a container usually takes."""
 BUSY = 64
@@ -68,7 +69,7 @@ class DockerBackend:
         self._following: asyncio.Task[None] | None = None
         self._network = asyncio.Lock()
         self._slots = asyncio.Semaphore(BUSY)
-        self._creating = asyncio.Semaphore(PARALLEL)
+        self.creations = Creations(PARALLEL)
         self._kept: Path | None = None
 
     async def __aenter__(self) -> "DockerBackend":
@@ -234,10 +235,6 @@ class DockerBackend:
     async def _attempt(self, job: Job) -> None:
         async with self._slots:
             await job.attempt()
-
-    @property
-    def creating(self) -> asyncio.Semaphore:
-        return self._creating
 
     def _tell(self, spec: InstanceSpec) -> None:
         self._feeds.publish(InstanceEvent(spec.cluster, spec.name, spec.pool))

@@ -17,6 +17,7 @@ from capi.api.core.conditions import Dev
 from capi.backends.docker import arguments, labels, steps
 from capi.backends.docker.arguments import Site
 from capi.backends.docker.bootstrap import NodeFacts, Progress, State, follow, launch, parse, read_line, script
+from capi.backends.docker.creations import Creations
 from capi.backends.docker.engine import Container, Engine
 from capi.backends.docker.errors import NameTaken
 from capi.backends.docker.images import node_image
@@ -63,9 +64,7 @@ class Surroundings(Protocol):
     def clock(self) -> Clock: ...
 
     @property
-    def creating(self) -> asyncio.Semaphore:
-        """Held while a container is made."""
-        ...
+    def creations(self) -> Creations: ...
 
     async def site(self, spec: InstanceSpec) -> Site:
         """Where containers of the spec's cluster are made; makes the network if there is none."""
@@ -157,7 +156,7 @@ class Job:
         image = await self.around.stock.node(wanted)
         site = await self.around.site(spec)
         body = arguments.node(spec, self.name, image, site, private_cgroups=wanted.private_cgroups)
-        async with self.around.creating:
+        async with self.around.creations.one():
             id_ = await _to_its_end(self._started(body, image), self._abandoned)
         container = await self.around.refresh(id_)
         if container is None or not container.running:
@@ -198,6 +197,7 @@ class Job:
     async def _boot(self, container: Container) -> None:
         if self.phase > Phase.BOOTING:
             return
+        await self.around.creations.over()
         command = ("sh", "-c", _BOOT, "sh", str(BOOT_TIMEOUT * 10))
         ended = await self.around.engine.execute(container.id, container.name, command)
         if ended.code != 0:
