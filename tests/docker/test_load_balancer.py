@@ -196,3 +196,12 @@ async def test_a_configmap_that_is_not_there_is_named(namespace: str) -> None:
 async def key_named(w: DockerWorld) -> bool:
     said = rig.condition(await w.get(DevCluster, "c1"), "LoadBalancerAvailable")
     return "no key value (it has other)" in said.message
+
+
+async def test_a_machine_is_of_the_control_plane_though_only_its_owner_says_so(namespace: str) -> None:
+    async with docker_world(namespace) as w:
+        machine, infra = control_plane("cp0")
+        await w.apply(*rig.cluster(), rig.secret(), machine, {**infra, "metadata": {"name": "cp0"}})
+        await w.until(lambda: serves(w, ("cp0", 100)))
+        await w.until(lambda: weighed(w, "cp0"))
+        await dismantled(w, "cp0")

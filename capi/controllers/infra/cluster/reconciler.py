@@ -154,8 +154,9 @@ class InfraClusterReconciler:
             yield Key(cluster.namespace, ref.name)
 
     def _of_member(self, obj: InfraMachine | Machine, reader: Reader) -> Iterable[Key]:
-        """Control plane machines only: the others have nothing to do with a load balancer."""
-        if labels.CONTROL_PLANE in obj.metadata.labels:
+        """Control plane machines only, whose Machine may be the one that says so: the others concern no load balancer."""
+        owner = lookups.machine_of(obj, reader) if not isinstance(obj, Machine) else None
+        if any(labels.CONTROL_PLANE in one.metadata.labels for one in (obj, owner) if one is not None):
             cluster = lookups.cluster_of(obj, reader)
             if cluster is not None:
                 yield from self._of_cluster(cluster, reader)
