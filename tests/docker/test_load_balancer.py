@@ -155,7 +155,7 @@ async def test_a_template_that_cannot_be_used_leaves_the_old_configuration_at_wo
     )
     async with docker_world(namespace) as w:
         given = {"loadBalancer": {"customHAProxyConfigTemplateRef": {"name": "mine"}}}
-        await w.apply(template(good), *rig.cluster(**given), rig.secret(), *control_plane("cp0"))
+        await w.apply(template(good), *rig.cluster("c1", **given), rig.secret(), *control_plane("cp0"))
         await w.until(lambda: serves(w, ("cp0", 100)))
         await w.until(lambda: weighed(w, "cp0"))
         workers = await workers_of_haproxy(w)
@@ -181,7 +181,7 @@ def template(text: str) -> Object:
 async def test_a_configmap_that_is_not_there_is_named(namespace: str) -> None:
     async with docker_world(namespace) as w:
         given = {"loadBalancer": {"customHAProxyConfigTemplateRef": {"name": "mine"}}}
-        await w.apply(*rig.cluster(**given))
+        await w.apply(*rig.cluster("c1", **given))
 
         async def named() -> bool:
             said = rig.condition(await w.get(DevCluster, "c1"), "LoadBalancerAvailable")
