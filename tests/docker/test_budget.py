@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
 
@@ -21,7 +22,8 @@ from tests.world.ledger import CORE, Ledger
 pytestmark = [pytest.mark.usefixtures("engine"), pytest.mark.slow, pytest.mark.timeout(300)]
 
 N = 10
-ROUNDS = 3
+ROUNDS, MORE_ROUNDS = 3, 4
+"""More only if the first few say no, which one neighbour on the machine can make them say; then all count."""
 POOL = "dev.cluster.x-k8s.io/machine-pool"
 BESIDE_THE_ENGINE = 1.3
 """At most so many times what the engine takes for the same containers."""
@@ -99,25 +101,43 @@ async def test_ten_containers_take_little_longer_than_the_engine_itself(namespac
     From the request to when the engine says that it started the last one. Without Nodes: the stand-in for kubelets asks the
     engine so often that it counts.
     """
-    ours: list[float] = []
-    plain: list[float] = []
-    complete: list[float] = []
+    times = Times()
     async with a_cluster(namespace, kubelets=False) as w:
         arguments = await a_pool_and_its_arguments(w)
-        for number in range(ROUNDS):
-            plain.append(await by_a_script(w, arguments))
+        for number in range(ROUNDS + MORE_ROUNDS):
+            times.script.append(await by_a_script(w, arguments))
             started, done = await by_a_pool(w, f"p{number}")
-            ours.append(started)
-            complete.append(done)
-        ratio = median(ours) / median(plain)
-        print(f"all {N} started, a pool: {shown(ours)}; a script: {shown(plain)}; ratio of the medians {ratio:.2f}")
-        print(f"all {N} of a pool bootstrapped: {shown(complete)}")
+            times.pool.append(started)
+            times.bootstrapped.append(done)
+            if number + 1 == ROUNDS and times.ratio <= BESIDE_THE_ENGINE:
+                break
+        print(times)
         await w.dismantle()
-    assert ratio <= BESIDE_THE_ENGINE
+    assert times.ratio <= BESIDE_THE_ENGINE, times
 
 
-def shown(seconds: Sequence[float]) -> str:
-    return " ".join(f"{one:.2f} s" for one in seconds)
+@dataclass
+class Times:
+    """Seconds, one for each round."""
+
+    script: list[float] = field(default_factory=list)
+    pool: list[float] = field(default_factory=list)
+    bootstrapped: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        """Of the medians."""
+        return median(self.pool) / median(self.script)
+
+    def __str__(self) -> str:
+        return (
+            f"{N} containers started by a script: {_shown(self.script)}; by a pool: {_shown(self.pool)}"
+            f" (bootstrapped: {_shown(self.bootstrapped)}); ratio of the medians {self.ratio:.2f}"
+        )
+
+
+def _shown(seconds: Sequence[float]) -> str:
+    return " ".join(f"{one:.2f}" for one in seconds) + " s"
 
 
 async def a_pool_and_its_arguments(w: DockerWorld) -> Object:
