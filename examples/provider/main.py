@@ -67,7 +67,7 @@ class Processes:
         found = self._read(id_)
         if found is not None and uid in ("", found["uid"]):
             if _alive(found):
-                os.kill(found["pid"], signal.SIGKILL)
+                os.killpg(found["pid"], signal.SIGKILL)
             await self._nodes.leave(id_, name, cluster)
             self._file(id_).unlink(missing_ok=True)
 

@@ -13,7 +13,6 @@ import pytest
 from tests.e2e.process import ENV, Kubectl
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "provider" / "main.py"
-COMMAND = ["sh", "-c", "exec sleep 1000000"]
 
 
 @pytest.fixture
@@ -29,6 +28,8 @@ def provider(tmp_path: Path, kubectl: str) -> Iterator[Kubectl]:
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0, log.read_text()
+        for pid in processes(tmp_path / "instances").values():  # they outlive their provider
+            os.kill(pid, signal.SIGKILL)
 
 
 def until(holds: Callable[[], object], what: str) -> None:

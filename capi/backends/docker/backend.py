@@ -131,7 +131,9 @@ class DockerBackend:
     async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey, *, uid: str = "") -> None:
         """See Backend. Only containers of that `uid`, if one is given."""
         await self.ready()
-        await self._forget((cluster, name))
+        job, _ = self._jobs.get((cluster, name), (None, None))
+        if job is not None and uid in ("", job.spec.uid):
+            await self._forget((cluster, name))
         for container in await self.world.look_for(cluster, name):
             if uid and container.labels.get(labels.OWNER_UID) != uid:
                 continue

@@ -93,12 +93,12 @@ UPSTREAM: dict[tuple[str, str], list[str]] = {
 SIMULATED_POOL = under("inMemory", [path for step in ("vm", "node") for path in under(step, TIMES)])
 REQUIRED_OF_OURS = ("startupDuration!", "provisioning!", "external.name!")
 """In members that are optional themselves."""
-EXTERNAL = under("backend", under("external", ["name!", "parameters", "parameters{}"]))
+EXTERNAL = [f"backend.{path}" for path in under("external", ["name!", "parameters", "parameters{}"])]
 OURS: dict[tuple[str, str], list[str]] = {
     ("devmachinepools", "v1beta2"): [
         *(f"spec.{path}" for path in STRATEGY),
         *(f"spec.backend.{path}" for path in (*SIMULATED_POOL, "docker.bootstrapTimeout")),
-        *under("spec", EXTERNAL),
+        *(f"spec.{path}" for path in EXTERNAL),
         *(f"status.{path}" for path in POOL_STATUS_OF_OURS),
     ],
     ("devmachinepooltemplates", "v1beta2"): [

@@ -91,7 +91,8 @@ class InfraMachineReconciler:
     async def reconcile(self, obj: InfraMachine, reader: Reader, now: datetime) -> Plan:
         backend = self._backends.get(backends.name_of(obj.spec.backend))
         if backend is None:
-            return Plan(finalized=True) if obj.deleting else Plan(status=machine_status.unsupported(obj))
+            kept = obj.spec.backend.external is not None  # only its own backend can remove what it made
+            return Plan(finalized=True) if obj.deleting and not kept else Plan(status=machine_status.unsupported(obj))
         seen = self.observe(obj, reader, backend)
         if obj.deleting:
             stays = machine_plan.lingers(seen, now)
