@@ -1,9 +1,11 @@
 """What went wrong elsewhere, and what an engine can do to a pool: each must end as if nothing had happened."""
 
 import asyncio
+import contextlib
 import os
 
 import pytest
+from aiodocker import DockerError
 
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.api.infra.v1beta2 import DevMachine, DevMachinePool
@@ -174,8 +176,7 @@ async def test_an_engine_that_breaks_off_in_the_middle_is_asked_again(namespace:
     """All connections end while kubeadm runs: it runs on, once."""
     async with docker_world(namespace, proxy.host) as w:
         await w.apply(*rig.cluster(), rig.secret(rig.slow(3)), *rig.pool(1))
-        await w.until(lambda: in_bootstrap(w))
-        await asyncio.sleep(0.5)  # until kubeadm runs; nothing tells
+        await w.until(lambda: kubeadm_runs(w))
         proxy.cut_all()
         await w.until(lambda: w.running(1))
         [container] = await w.containers(POOL)
@@ -186,8 +187,7 @@ async def test_an_engine_that_breaks_off_in_the_middle_is_asked_again(namespace:
 async def test_controllers_that_restart_during_kubeadm_wait_for_its_end(namespace: str) -> None:
     async with docker_world(namespace) as w:
         await w.apply(*rig.cluster(), rig.secret(rig.slow(4)), *rig.pool(1))
-        await w.until(lambda: in_bootstrap(w))
-        await asyncio.sleep(0.5)  # until kubeadm runs; nothing tells
+        await w.until(lambda: kubeadm_runs(w))
         await w.stop_controllers()
         await w.start_controllers()
         [container] = await w.containers(POOL)
@@ -204,7 +204,7 @@ async def test_controllers_that_restart_during_kubeadm_wait_for_its_end(namespac
 async def test_a_container_that_restarts_during_kubeadm_has_failed(namespace: str) -> None:
     async with docker_world(namespace) as w:
         await w.apply(*rig.cluster(), rig.secret(rig.slow(30)), *rig.pool(1))
-        await w.until(lambda: in_bootstrap(w))
+        await w.until(lambda: kubeadm_runs(w))
         [container] = await w.containers(POOL)
         await (await w.docker.containers.get(container["Id"])).restart(timeout=0)
 
@@ -217,14 +217,12 @@ async def test_a_container_that_restarts_during_kubeadm_has_failed(namespace: st
         await w.dismantle()
 
 
-async def in_bootstrap(w: DockerWorld) -> bool:
-    """A machine is provisioned, and executes its bootstrap data."""
-    found = list((await w.infra_machines()).values())
-    return (
-        bool(found)
-        and all(rig.condition(m, "PreLoadedImagesReady").status == "True" for m in found if m.status.conditions)
-        and bool(found[0].status.conditions)
-    )
+async def kubeadm_runs(w: DockerWorld) -> bool:
+    """It was called in the one container of the pool, by its own log there."""
+    for container in await w.containers(POOL):
+        with contextlib.suppress(DockerError):
+            return await rig.calls_of_kubeadm(w, container["Id"]) == 1
+    return False
 
 
 async def test_a_pool_without_version_says_so_and_goes_on_with_one(namespace: str) -> None:
