@@ -312,9 +312,11 @@ class Balanced:
     """A control plane instance behind a load balancer."""
 
     name: str
+    """Of the instance, not of its object."""
     address: str
+    """Its IP address."""
     weight: int = 100
-    """0: gets no new connections."""
+    """Its share of new connections; 0: gets none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,8 +328,7 @@ class LoadBalancerSpec:
     """Of the InfraCluster."""
     made: bool = False
     """Its address was reported before, so one that is there is this cluster's."""
-    image: str = ""
-    """"" = the backend's own."""
+    image: str
     port: int = 6443
     """On which clients reach the control plane."""
     ip_family: IPFamily = IPFamily.V4

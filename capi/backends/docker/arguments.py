@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 
 from capi.backends.docker import labels
 from capi.backends.docker.engine import EngineInfo
+from capi.backends.docker.haproxy import STATS_PORT
 from capi.backends.port import HostMount, InstanceSpec, IPFamily, LoadBalancerSpec
 from capi.kube.types import Object
 
 API_PORT = 6443
-STATS_PORT = 8404
-"""Where a load balancer shows its statistics."""
 HAPROXY_CONFIG = "/usr/local/etc/haproxy/haproxy.cfg"
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _V6_SYSCTLS = {"net.ipv6.conf.all.disable_ipv6": "0", "net.ipv6.conf.all.forwarding": "1"}
@@ -51,12 +50,12 @@ def node(spec: InstanceSpec, name: str, image: str, site: Site, *, private_cgrou
     return body
 
 
-def balancer(spec: LoadBalancerSpec, name: str, image: str, site: Site) -> Object:
+def balancer(spec: LoadBalancerSpec, name: str, site: Site) -> Object:
     """The create request of a load balancer's container."""
     host: Object = {**_common(site), "RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 1}}
     if spec.ip_family is not IPFamily.V4:
         host["Sysctls"] = dict(_V6_SYSCTLS)
-    body = _body(name, image, labels.of_balancer(spec.cluster, spec.uid), host, site)
+    body = _body(name, spec.image, labels.of_balancer(spec.cluster, spec.uid), host, site)
     body["Entrypoint"] = ["haproxy", "-W", "-db", "-f", HAPROXY_CONFIG]
     everywhere = "::" if spec.ip_family is IPFamily.V6 else "0.0.0.0"
     _publish(body, host, {spec.port: everywhere, STATS_PORT: everywhere})

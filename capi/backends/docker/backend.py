@@ -62,12 +62,12 @@ class DockerBackend:
         self.stock = ImageStock(self.engine, self._archives, lambda work: self._tasks.create_task(work))
         self.world = World(self.engine, clock, self._changed)
         self.environment = os.environ if environment is None else environment
-        self._jobs: dict[tuple[ClusterKey, str], tuple[Job, asyncio.Task[None] | None]] = {}
+        self._jobs: dict[tuple[ClusterKey, str], Job] = {}
         self._feeds: Feeds[InstanceEvent] = Feeds()
         self.balancer_news: Feeds[ClusterKey] = Feeds()
         self._tasks = asyncio.TaskGroup()
         self._following: asyncio.Task[None] | None = None
-        self._network = asyncio.Lock()
+        self._network_lock = asyncio.Lock()
         self._slots = asyncio.Semaphore(BUSY)
         self.creations = Creations(PARALLEL)
         self._kept: Path | None = None
@@ -79,8 +79,7 @@ class DockerBackend:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        tasks = [task for _, task in self._jobs.values() if task is not None]
-        for task in (*tasks, *filter(None, [self._following])):
+        for task in filter(None, [self._following, *(job.task for job in self._jobs.values())]):
             task.cancel()
         try:
             await self._tasks.__aexit__(kind, error, trace)
@@ -88,6 +87,11 @@ class DockerBackend:
             await self.engine.aclose()
             if self._kept is not None:
                 shutil.rmtree(self._kept, ignore_errors=True)
+
+    @property
+    def network(self) -> str:
+        """Name of the network that containers are in."""
+        return self.environment.get("DOCKER_NETWORK") or "kind"
 
     @property
     def shape(self) -> MachineShape | None:
@@ -111,16 +115,17 @@ class DockerBackend:
         """See Backend. Raises InstanceGone, NameTaken, BackendUnavailable and what the last attempt ended with."""
         await self.ready()
         container = self._own(spec)
-        job, _ = self._jobs.get((spec.cluster, spec.name), (None, None))
+        key = (spec.cluster, spec.name)
+        job = self._jobs.get(key)
         if job is not None and job.active:
             return self._under_way(job)
         if container is None and spec.made:
-            await self._give_up(spec)
+            await self._forget(key)
             if await self.world.look_for(spec.cluster, spec.name) and (container := self._own(spec)) is not None:
                 return self._go_on(spec, container, None)
             raise InstanceGone(f"Container {_name(spec)} was removed")
         if container is not None and not container.running and spec.made:
-            await self._give_up(spec)
+            await self._forget(key)
             text = f"Container {container.name} is not running any more: {container.state}"
             given = steps.stopped(text, bootstrapped=spec.bootstrapped)
             return _instance(spec, container, Phase.CREATING, given, stage=Stage.STOPPED)
@@ -131,7 +136,7 @@ class DockerBackend:
     async def ensure_absent(self, id_: str, name: str, cluster: ClusterKey, *, uid: str = "") -> None:
         """See Backend. Only containers of that `uid`, if one is given."""
         await self.ready()
-        job, _ = self._jobs.get((cluster, name), (None, None))
+        job = self._jobs.get((cluster, name))
         if job is not None and uid in ("", job.spec.uid):
             await self._forget((cluster, name))
         for container in await self.world.look_for(cluster, name):
@@ -167,14 +172,10 @@ class DockerBackend:
             self._following = self._tasks.create_task(self.world.run(), name="docker engine")
         return await self.world.ready()
 
-    async def site(self, spec: InstanceSpec) -> Site:
-        return await self.site_for(spec.ip_family)
-
     async def site_for(self, family: IPFamily) -> Site:
         """Where containers are made: the network $DOCKER_NETWORK or `kind`, which is made if there is none."""
-        info = await self.ready()
-        name = self.environment.get("DOCKER_NETWORK") or "kind"
-        async with self._network:
+        info, name = await self.ready(), self.network
+        async with self._network_lock:
             described = await self.engine.network(name)
             if described is None:
                 await self.engine.create_network(arguments.network(name, ipv6=family is not IPFamily.V4))
@@ -186,19 +187,15 @@ class DockerBackend:
 
     async def tidy(self) -> None:
         """Remove the network if it was made here and nothing is left in it. One that is in use stays."""
-        if not self.world.empty or any(job.active for job, _ in self._jobs.values()):
+        if not self.world.empty or any(job.active for job in self._jobs.values()):
             return
-        name = self.environment.get("DOCKER_NETWORK") or "kind"
-        async with self._network:
-            described = await self.engine.network(name)
+        async with self._network_lock:
+            described = await self.engine.network(self.network)
             if described is not None and (described.get("Labels") or {}).get(labels.MADE_BY) == "capi":
                 try:
-                    await self.engine.remove_network(name)
+                    await self.engine.remove_network(self.network)
                 except BackendError:
                     return  # somebody else has put a container into it
-
-    async def refresh(self, id_: str) -> Container | None:
-        return await self.world.refresh(id_)
 
     def _own(self, spec: InstanceSpec) -> Container | None:
         """The machine's container. Another's, of a machine of the same name, counts only if this one was moved here."""
@@ -209,7 +206,6 @@ class DockerBackend:
 
     def _go_on(self, spec: InstanceSpec, container: Container | None, job: Job | None) -> Instance:
         """Start the next attempt, unless the last one has something to say first."""
-        key = (spec.cluster, spec.name)
         if job is not None and (job.spec.uid != spec.uid or (container is None and job.phase > Phase.CREATING)):
             job = None
         if job is None:
@@ -217,14 +213,12 @@ class DockerBackend:
             if spec.made:
                 job.phase = Phase.BOOTSTRAPPING  # it booted, and was given its images, before this process began
         job.spec, job.container = spec, container
+        self._jobs[spec.cluster, spec.name] = job
         if job.error is not None:
-            self._jobs[key] = (job, None)
             return _in_trouble(job)
         if not job.ended:
             job.active = True
-            self._jobs[key] = (job, self._tasks.create_task(self._attempt(job), name=f"machine {job.name}"))
-        else:
-            self._jobs[key] = (job, None)
+            job.task = self._tasks.create_task(self._attempt(job), name=f"machine {job.name}")
         return self._under_way(job)
 
     def _under_way(self, job: Job) -> Instance:
@@ -241,15 +235,12 @@ class DockerBackend:
     def _tell(self, spec: InstanceSpec) -> None:
         self._feeds.publish(InstanceEvent(spec.cluster, spec.name, spec.pool))
 
-    async def _give_up(self, spec: InstanceSpec) -> None:
-        await self._forget((spec.cluster, spec.name))
-
     async def _forget(self, key: tuple[ClusterKey, str]) -> None:
         """End the work on a machine."""
-        _, task = self._jobs.pop(key, (None, None))
-        if task is not None and not task.done():
-            task.cancel()
-            await asyncio.wait([task])
+        job = self._jobs.pop(key, None)
+        if job is not None and job.task is not None:
+            job.task.cancel()
+            await asyncio.wait([job.task])
 
     def _changed(self, container: Container) -> None:
         """Tell whoever looks after the container."""
@@ -258,7 +249,7 @@ class DockerBackend:
         if machine is None:
             self.balancer_news.publish(cluster)
             return
-        job, _ = self._jobs.get((cluster, machine), (None, None))
+        job = self._jobs.get((cluster, machine))
         if job is None or not job.active:
             self._feeds.publish(InstanceEvent(cluster, machine, container.labels.get(labels.POOL, "")))
 

@@ -18,12 +18,11 @@ from capi.backends.docker import arguments, labels
 from capi.backends.docker.backend import DockerBackend
 from capi.backends.docker.engine import Container
 from capi.backends.docker.errors import NameTaken
-from capi.backends.docker.haproxy import Frontend, Server, render
-from capi.backends.port import Address, Balanced, IPFamily, LoadBalancerSpec
+from capi.backends.docker.haproxy import Frontend, render
+from capi.backends.port import Address, IPFamily, LoadBalancerSpec
 from capi.kube.errors import BackendError
 from capi.runtime.plan import ClusterKey
 
-IMAGE = "kindest/haproxy:v20230606-42a2262b"
 RELOAD_TIMEOUT = 5.0
 """Seconds that HAProxy may take to start a worker with a new configuration."""
 _LOOK = 0.1
@@ -79,19 +78,15 @@ class DockerLoadBalancers:
 
     async def _create(self, spec: LoadBalancerSpec, config: str) -> Container:
         """Made with its configuration, so that it never runs without. A name that is taken is another cluster's."""
-        engine, image = self._backend.engine, spec.image or IMAGE
-        await self._backend.stock.fetch(image)
+        engine = self._backend.engine
+        await self._backend.stock.fetch(spec.image)
         site = await self._backend.site_for(spec.ip_family)
         name, other = labels.balancer_names(spec.cluster)
         try:
-            id_ = await engine.create(name, arguments.balancer(spec, name, image, site))
+            id_ = await engine.create(name, arguments.balancer(spec, name, site))
         except NameTaken:
-            found = await engine.container_named(name)
-            if found is not None and found[1].get(labels.OWNER_UID) == spec.uid:
-                id_ = found[0]  # made by us, and the answer was lost
-            else:
-                name = other
-                id_ = await engine.create(name, arguments.balancer(spec, name, image, site))
+            name = other
+            id_ = await engine.create(name, arguments.balancer(spec, name, site))
         try:
             await engine.put(id_, name, _DIRECTORY, _archive({_FILE: config, _APPLIED: config}))
             await engine.start(id_, name)
@@ -111,10 +106,7 @@ class DockerLoadBalancers:
         return await self._running(container.id, container.name, config)
 
     async def _running(self, id_: str, name: str, config: str) -> Container:
-        container = await self._backend.world.refresh(id_)
-        if container is None or not container.running:
-            words = await self._backend.engine.last_words(id_, name) if container is not None else "it was removed"
-            raise BackendError(f"container {name} ended at once: {words}", reason="ContainerEnded")
+        container = await self._backend.world.started(id_, name)
         self._in_use[id_] = config
         return container
 
@@ -173,12 +165,8 @@ def _frontend(spec: LoadBalancerSpec) -> Frontend:
     return Frontend(
         port=spec.port,
         ipv6=spec.ip_family is IPFamily.V6,
-        servers=tuple(_server(one) for one in spec.servers),
+        servers=spec.servers,
     )
-
-
-def _server(one: Balanced) -> Server:
-    return Server(one.name, one.address, one.weight)
 
 
 def _address(container: Container, family: IPFamily) -> Address:

@@ -11,24 +11,25 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
-from aiodocker import Docker, DockerError
-from aiodocker.containers import DockerContainer
 
 from capi.backends.docker import labels
-from capi.backends.docker.errors import explained
+from capi.backends.docker.errors import NameTaken, NotThere, explained
 from capi.kube import times
 from capi.kube.errors import BackendError
 from capi.kube.types import Object
 
+if TYPE_CHECKING:  # its import is a quarter of a second of CPU, and most who start capi want no container
+    from aiodocker import Docker
+    from aiodocker.containers import DockerContainer
+
 USUAL_SOCKET = "unix:///var/run/docker.sock"
 _CONNECTIONS = 512
 """Every running exec holds one."""
-_CALL = aiohttp.ClientTimeout(sock_connect=5.0, total=120.0)
-"""Seconds for a call that is no stream; creating a container under load takes a while."""
+_CONNECT, _CALL = 5.0, 120.0
+"""Seconds to reach the engine, and for a call that is no stream; creating a container under load takes a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +113,22 @@ class Engine:
         try:
             with explained(f"inspect container {name}"):
                 found: Object = await self._client().containers.container(name).show()
-        except BackendError as error:
-            if error.reason == "NotFound":
-                return None
-            raise
+        except NotThere:
+            return None
         return found["Id"], (found.get("Config") or {}).get("Labels") or {}
 
     async def create(self, name: str, arguments: Object) -> str:
-        """Its ID. Raises NameTaken."""
-        with explained(f"create container {name}"):
-            made = await self._client().containers.create(arguments, name=name)
-        return str(made.id)
+        """Its ID; also of one that was made for the same owner before, and the answer was lost. Raises NameTaken for another's."""
+        try:
+            with explained(f"create container {name}"):
+                made = await self._client().containers.create(arguments, name=name)
+            return str(made.id)
+        except NameTaken:
+            found = await self.container_named(name)
+            if found is None or found[1].get(labels.OWNER_UID) != arguments["Labels"][labels.OWNER_UID]:
+                text = f"a container {name} exists that is another's; remove it, or give this object another name"
+                raise NameTaken(text) from None
+            return found[0]
 
     async def start(self, id_: str, name: str) -> None:
         with explained(f"start container {name}"):
@@ -151,10 +157,8 @@ class Engine:
         try:
             with explained(f"read {path} of container {name}"):
                 archive = await self._client().containers.container(id_).get_archive(path)
-        except BackendError as error:
-            if error.reason == "NotFound":
-                return None
-            raise
+        except NotThere:
+            return None
         file = archive.extractfile(archive.next() or path)
         return file.read() if file is not None else None
 
@@ -265,7 +269,7 @@ class Engine:
             reading.cancel()
             await asyncio.wait([reading])
 
-    def _client(self) -> Docker:
+    def _client(self) -> "Docker":
         if self._docker is None:
             self._docker = _connect(self._host)
         return self._docker
@@ -301,12 +305,15 @@ class Execution:
         return -1 if code is None else int(code)
 
 
-def _connect(host: str | None) -> Docker:
+def _connect(host: str | None) -> "Docker":
+    import aiohttp
+    from aiodocker import Docker, DockerError
+
     with explained("find the Docker engine"):
         try:
             if host is None and not _somewhere():
                 host = USUAL_SOCKET
-            docker = Docker(url=host, timeout=_CALL)
+            docker = Docker(url=host, timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT, total=_CALL))
         except (ValueError, AssertionError, DockerError) as error:
             message = f"no Docker engine is configured: {error}; set DOCKER_HOST, e.g. to {USUAL_SOCKET}"
             raise BackendError(message, reason="BackendUnavailable") from error
@@ -330,7 +337,7 @@ async def _feed(stream: Any, parts: AsyncIterator[bytes]) -> None:
         await stream.write_in(part)
 
 
-def _container(found: DockerContainer) -> Container:
+def _container(found: "DockerContainer") -> Container:
     networks: Object = (found["NetworkSettings"] or {}).get("Networks") or {}
     nothing: Object = {}
     name, network = next(iter(networks.items()), ("", nothing))

@@ -6,12 +6,13 @@ The engine answers in prose, so its prose is looked at; what is not recognised i
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import aiohttp
-from aiodocker import DockerError
+from typing import TYPE_CHECKING
 
 from capi.backends.port import BackendUnavailable
 from capi.kube.errors import BackendError
+
+if TYPE_CHECKING:  # see engine.py
+    from aiodocker import DockerError
 
 _NO_CONNECTION = 900
 """What aiodocker says instead of an HTTP status."""
@@ -62,6 +63,9 @@ _KNOWN = (
 @contextmanager
 def explained(doing: str) -> Iterator[None]:
     """Turns what goes wrong while `doing` ("create container x") into BackendErrors; `doing` begins the message."""
+    import aiohttp
+    from aiodocker import DockerError
+
     try:
         yield
     except DockerError as error:
@@ -72,7 +76,7 @@ def explained(doing: str) -> Iterator[None]:
         ) from error
 
 
-def _of(error: DockerError, doing: str) -> BackendError:
+def _of(error: "DockerError", doing: str) -> BackendError:
     text = " ".join(str(error.message).split())
     if error.status == _NO_CONNECTION:
         return BackendUnavailable(f"{doing}: {_no_connection(text)}")

@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from capi.backends.docker.gotemplate.evaluating import render as render_template
 from capi.backends.docker.gotemplate.functions import BadCall, exactly
 from capi.backends.docker.gotemplate.values import Struct, TemplateError, Value, kind
+from capi.backends.port import Balanced
 from capi.kube.errors import BackendError
 
 BACKEND_PORT = "6443"
@@ -69,18 +70,6 @@ backend kube-apiservers
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A control plane container."""
-
-    name: str
-    """Of the container."""
-    address: str
-    """Its IP address."""
-    weight: int = 100
-    """Its share of new connections; 0 while its Machine is being deleted and others are there."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontend:
     """What the load balancer of a cluster is to do."""
@@ -89,7 +78,7 @@ class Frontend:
     """Of the cluster's endpoint; the servers listen on 6443 whatever it is."""
     ipv6: bool = False
     """Listen on IPv6 too."""
-    servers: tuple[Server, ...] = ()
+    servers: tuple[Balanced, ...] = ()
 
 
 class BadTemplate(BackendError):
@@ -145,7 +134,7 @@ def join_host_port(arguments: Sequence[Value]) -> Value:
     return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
 
 
-def _servers(servers: Sequence[Server]) -> dict[str, Value]:
+def _servers(servers: Sequence[Balanced]) -> dict[str, Value]:
     """By name; a template goes through them in the order of the names."""
     found: dict[str, Value] = {}
     for server in servers:

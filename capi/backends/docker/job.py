@@ -19,11 +19,11 @@ from capi.backends.docker.arguments import Site
 from capi.backends.docker.bootstrap import NodeFacts, Progress, State, follow, launch, parse, read_line, script
 from capi.backends.docker.creations import Creations
 from capi.backends.docker.engine import Container, Engine
-from capi.backends.docker.errors import NameTaken
 from capi.backends.docker.images import node_image
 from capi.backends.docker.steps import Phase
 from capi.backends.docker.stock import ImageStock, parts_of
-from capi.backends.port import BackendUnavailable, InstanceSpec
+from capi.backends.docker.world import World
+from capi.backends.port import BackendUnavailable, InstanceSpec, IPFamily
 from capi.kube.conditions import Condition
 from capi.kube.errors import BackendError
 from capi.kube.types import Object
@@ -66,12 +66,11 @@ class Surroundings(Protocol):
     @property
     def creations(self) -> Creations: ...
 
-    async def site(self, spec: InstanceSpec) -> Site:
-        """Where containers of the spec's cluster are made; makes the network if there is none."""
-        ...
+    @property
+    def world(self) -> World: ...
 
-    async def refresh(self, id_: str) -> Container | None:
-        """The container as it is now, which everybody then knows."""
+    async def site_for(self, family: IPFamily) -> Site:
+        """Where containers of a cluster are made; makes the network if there is none."""
         ...
 
 
@@ -91,7 +90,10 @@ class Job:
     error: BackendError | None = None
     """What ended the last attempt, until somebody has been told."""
     warnings: tuple[str, ...] = ()
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+    """The last attempt."""
     active: bool = False
+    """An attempt goes on, or waits for its turn."""
     _image: str = field(default="", repr=False)
     _told: float = field(default=float("-inf"), repr=False)
 
@@ -116,7 +118,6 @@ class Job:
 
     async def attempt(self) -> None:
         """Go on until the end or the first refusal. A bug ends only this attempt."""
-        self.active = True
         try:
             container = await self._made()
             await self._boot(container)
@@ -135,7 +136,7 @@ class Job:
 
     async def _looked_at(self, id_: str) -> None:
         with suppress(BackendError):
-            self.container = await self.around.refresh(id_)
+            self.container = await self.around.world.refresh(id_)
 
     async def _made(self) -> Container:
         """The running container. One that does not run was never reported: it is made anew."""
@@ -150,27 +151,21 @@ class Job:
         return self.container
 
     async def _create(self) -> Container:
-        engine, spec = self.around.engine, self.spec
+        spec = self.spec
         wanted = node_image(spec.version, spec.container.image)
         self._image = wanted.reference
         image = await self.around.stock.node(wanted)
-        site = await self.around.site(spec)
+        site = await self.around.site_for(spec.ip_family)
         body = arguments.node(spec, self.name, image, site, private_cgroups=wanted.private_cgroups)
         async with self.around.creations.one():
             id_ = await _to_its_end(self._started(body, image), self._abandoned)
-        container = await self.around.refresh(id_)
-        if container is None or not container.running:
-            words = await engine.last_words(id_, self.name) if container is not None else "it was removed"
-            raise BackendError(f"container {self.name} ended at once: {words}", reason="ContainerEnded")
-        return container
+        return await self.around.world.started(id_, self.name)
 
     async def _started(self, body: Object, image: str) -> str:
         """ID of the new container. One that does not start is not left behind."""
         engine = self.around.engine
         try:
             id_ = await engine.create(self.name, body)
-        except NameTaken:
-            id_ = await self._made_before()
         except BackendError as error:
             if error.reason == "ImageNotFound":
                 self.around.stock.missed(image)
@@ -181,14 +176,6 @@ class Job:
             await engine.remove(id_, self.name)
             raise
         return id_
-
-    async def _made_before(self) -> str:
-        """ID of a container that has our name because we made it: the answer was lost. Raises NameTaken for another's."""
-        found = await self.around.engine.container_named(self.name)
-        if found is None or found[1].get(labels.OWNER_UID) != self.spec.uid:
-            text = f"a container {self.name} exists that is not this machine's; remove it, or give this object another name"
-            raise NameTaken(text)
-        return found[0]
 
     async def _abandoned(self, id_: str) -> None:
         """It was made for nobody."""

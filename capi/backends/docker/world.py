@@ -115,6 +115,14 @@ class World:
             return None
         return self._note(one, asked)
 
+    async def started(self, id_: str, name: str) -> Container:
+        """A container that was started a moment ago. Raises BackendError, with its last words, if it runs no more."""
+        container = await self.refresh(id_)
+        if container is None or not container.running:
+            words = await self._engine.last_words(id_, name) if container is not None else "it was removed"
+            raise BackendError(f"container {name} ended at once: {words}", reason="ContainerEnded")
+        return container
+
     def removed(self, id_: str) -> None:
         """It was removed by us; the event that says so is no news."""
         self._containers.pop(id_, None)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 
 from capi.api.controlplane.v1beta2 import DevControlPlane
-from capi.api.core.labels import CLUSTER_NAME, POOL_NAME
+from capi.api.core.labels import CLUSTER_NAME, CONTROL_PLANE, POOL_NAME
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.controllers.infra.family import Family, InfraMachine, InfraMachinePool
 from capi.kube.names import label_value
-from capi.kube.objects import Resource
+from capi.kube.objects import OwnerReference, Resource
 from capi.kube.types import GroupKind, Key
 from capi.runtime.reader import Reader
 
@@ -18,10 +18,21 @@ def cluster_of(obj: Resource, reader: Reader) -> Cluster | None:
     return reader.get(Cluster, name, obj.namespace) if name else None
 
 
-def owner_name(obj: Resource, kind: type[Resource]) -> str:
-    """Name of the owner of that kind, whatever its version; "" without one."""
+def owner(obj: Resource, kind: type[Resource]) -> OwnerReference | None:
+    """The reference to the owner of that kind, whatever its version."""
     wanted = kind.resource.group_kind
-    return next((ref.name for ref in obj.metadata.owner_references if GroupKind(ref.group, ref.kind) == wanted), "")
+    return next((ref for ref in obj.metadata.owner_references if GroupKind(ref.group, ref.kind) == wanted), None)
+
+
+def owner_name(obj: Resource, kind: type[Resource]) -> str:
+    """Name of the owner of that kind; "" without one."""
+    found = owner(obj, kind)
+    return found.name if found is not None else ""
+
+
+def is_control_plane(*objects: Resource | None) -> bool:
+    """Whether any of a Machine and its InfraMachine carries the label."""
+    return any(CONTROL_PLANE in one.metadata.labels for one in objects if one is not None)
 
 
 def machine_of(infra: InfraMachine, reader: Reader) -> Machine | None:

@@ -13,6 +13,7 @@ from capi.backends.port import Address, Balanced, IPFamily, LoadBalancerSpec
 from capi.controllers.infra.addressing import ip_family
 from capi.controllers.infra.cluster import status as cluster_status
 from capi.controllers.infra.cluster.scope import Member, Scope
+from capi.controllers.infra.family import InfraMachine
 from capi.controllers.infra.names import WEIGHT_ANNOTATION
 from capi.kube import conditions
 from capi.kube.errors import BackendError
@@ -64,8 +65,7 @@ def unbalanced(seen: Scope, error: BackendError) -> Plan:
 
 
 def _image(given: DockerLoadBalancer | None) -> str:
-    if given is None or not (given.image_repository or given.image_tag):
-        return ""
+    given = given or DockerLoadBalancer()
     return f"{given.image_repository or _REPOSITORY}/haproxy:{given.image_tag or _TAG}"
 
 
@@ -76,8 +76,7 @@ def _servers(members: Sequence[Member], family: IPFamily) -> Iterator[Balanced]:
         address = _address(infra.status.addresses, family)
         if address and conditions.is_true(infra.status.conditions, Dev.CONTAINER_PROVISIONED):
             leaving = member.machine is not None and member.machine.deleting and len(members) > 1
-            name = next((a.address for a in infra.status.addresses if a.type == "Hostname"), infra.name)
-            yield Balanced(name, address, 0 if leaving else 100)
+            yield Balanced(_host(infra), address, 0 if leaving else 100)
 
 
 def _address(addresses: Sequence[MachineAddress], family: IPFamily) -> str:
@@ -85,11 +84,16 @@ def _address(addresses: Sequence[MachineAddress], family: IPFamily) -> str:
     return next((a.address for a in addresses if a.type == "InternalIP" and mark in a.address), "")
 
 
+def _host(infra: InfraMachine) -> str:
+    """What its container is called."""
+    return next((a.address for a in infra.status.addresses if a.type == "Hostname"), infra.name)
+
+
 def _weights(seen: Scope, spec: LoadBalancerSpec) -> Iterator[Write]:
     weights = {server.name: server.weight for server in spec.servers}
     for member in seen.members:
         infra = member.infra
-        name = next((a.address for a in infra.status.addresses if a.type == "Hostname"), infra.name)
+        name = _host(infra)
         if name in weights and infra.metadata.annotations.get(WEIGHT_ANNOTATION) != str(weights[name]):
             body = {"metadata": {"annotations": {WEIGHT_ANNOTATION: str(weights[name])}}}
             yield Apply(target(infra), body, must_exist=True)

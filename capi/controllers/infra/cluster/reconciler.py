@@ -138,7 +138,7 @@ class InfraClusterReconciler:
         name = cluster.name if cluster is not None else _cluster_name(obj)
         found = reader.list(self.family.machine, obj.namespace, {labels.CLUSTER_NAME: name}) if name else ()
         members = (Member(infra, lookups.machine_of(infra, reader)) for infra in found)
-        return [member for member in members if _is_control_plane(member)]
+        return [member for member in members if lookups.is_control_plane(member.infra, member.machine)]
 
     def _endpoint(self, obj: InfraCluster, cluster: Cluster | None, reader: Reader) -> APIEndpoint | None:
         given = obj.spec.control_plane_endpoint or APIEndpoint()
@@ -156,7 +156,7 @@ class InfraClusterReconciler:
     def _of_member(self, obj: InfraMachine | Machine, reader: Reader) -> Iterable[Key]:
         """Control plane machines only, whose Machine may be the one that says so: the others concern no load balancer."""
         owner = lookups.machine_of(obj, reader) if not isinstance(obj, Machine) else None
-        if any(labels.CONTROL_PLANE in one.metadata.labels for one in (obj, owner) if one is not None):
+        if lookups.is_control_plane(obj, owner):
             cluster = lookups.cluster_of(obj, reader)
             if cluster is not None:
                 yield from self._of_cluster(cluster, reader)
@@ -164,11 +164,6 @@ class InfraClusterReconciler:
     def _of_balancer(self, cluster: ClusterKey, reader: Reader) -> Iterable[Key]:
         found = reader.get(Cluster, cluster.name, cluster.namespace)
         return self._of_cluster(found, reader) if found is not None else ()
-
-
-def _is_control_plane(member: Member) -> bool:
-    owner = member.machine.metadata.labels if member.machine is not None else {}
-    return labels.CONTROL_PLANE in member.infra.metadata.labels or labels.CONTROL_PLANE in owner
 
 
 def _cluster_name(obj: InfraCluster) -> str:

@@ -5,12 +5,15 @@ Upstream: conditions EtcdProvisioned and APIServerProvisioned of the in-memory b
 
 import dataclasses
 
+import msgspec
+
 from capi.api.core.conditions import READY, Dev, Reason
 from capi.api.core.v1beta2 import APIEndpoint
 from capi.api.infra.v1beta2 import DevMachineStatus
 from capi.backends.port import ControlPlaneProgress, ControlPlaneSpec, Delay
 from capi.client.pki import KeyPair
 from capi.controllers.infra.family import InfraMachine
+from capi.controllers.infra.machine.status import summary
 from capi.kube import conditions
 from capi.kube.conditions import Condition
 from capi.runtime.plan import Plan
@@ -32,15 +35,14 @@ def told(plan: Plan, infra: InfraMachine, progress: ControlPlaneProgress | None 
     if plan.status is None:
         return plan
     assert isinstance(plan.status, DevMachineStatus)
-    node = conditions.get(plan.status.conditions, Dev.NODE_PROVISIONED)
-    joined = node is not None and node.status == "True"
+    joined = conditions.is_true(plan.status.conditions, Dev.NODE_PROVISIONED)
     parts = [
         _part(infra, Dev.ETCD_PROVISIONED, joined, None if progress is None else progress.etcd),
         _part(infra, Dev.API_SERVER_PROVISIONED, joined, None if progress is None else progress.api_server),
     ]
     workers = [c for c in plan.status.conditions if c.type not in (READY, *(part.type for part in parts))]
-    all_ = (_summary(*workers, *parts), *workers, *parts)
-    return dataclasses.replace(plan, status=_with(plan.status, all_))
+    all_ = (summary((*workers, *parts)), *workers, *parts)
+    return dataclasses.replace(plan, status=msgspec.structs.replace(plan.status, conditions=all_))
 
 
 _TITLES = {Dev.ETCD_PROVISIONED: "etcd", Dev.API_SERVER_PROVISIONED: "The API server"}
@@ -55,19 +57,3 @@ def _part(infra: InfraMachine, type_: str, joined: bool, done: bool | None) -> C
     else:
         reason, message = Dev.WAITING_FOR_STARTUP_TIMEOUT, f"{_TITLES[type_]} is starting"
     return Condition(type=type_, status="False", reason=reason, message=message)
-
-
-def _summary(*parts: Condition) -> Condition:
-    message = "\n".join(f"* {part.type}: {part.message}" for part in parts if part.status != "True")
-    if message:
-        return Condition(type=READY, status="False", reason=Reason.NOT_READY, message=message)
-    return Condition(type=READY, status="True", reason=Reason.READY)
-
-
-def _with(status: DevMachineStatus, found: tuple[Condition, ...]) -> DevMachineStatus:
-    return DevMachineStatus(
-        conditions=found,
-        initialization=status.initialization,
-        addresses=status.addresses,
-        failure_domain=status.failure_domain,
-    )

@@ -135,7 +135,7 @@ class InfraMachineReconciler:
         cluster = lookups.cluster_of(obj, reader)
         if cluster is None and machine is not None:
             cluster = reader.get(Cluster, machine.spec.cluster_name, obj.namespace)
-        pool = next((ref for ref in obj.metadata.owner_references if ref.kind in _POOLS), None)
+        pool = lookups.owner(obj, self.family.pool)
         seen = Scope(
             infra=obj,
             machine=machine,
@@ -219,9 +219,6 @@ class InfraMachineReconciler:
         ids = {node.spec.provider_id} if node.spec.provider_id else set(named)
         for id_ in ids:
             yield from (infra.key for infra in reader.index(self.kind, "providerID", id_))
-
-
-_POOLS = ("DevMachinePool", "DockerMachinePool")
 
 
 def _by_key(keys: Callable[[Cluster, Reader], Iterable[Key]]) -> Callable[[ClusterKey, Reader], Iterable[Key]]:

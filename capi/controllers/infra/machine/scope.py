@@ -7,6 +7,7 @@ from capi.api.core import labels
 from capi.api.core.v1beta2 import Cluster, Machine, MachinePool
 from capi.backends.port import BootstrapData, Limit
 from capi.controllers.infra.family import InfraMachine
+from capi.controllers.infra.lookups import is_control_plane
 from capi.runtime.plan import ClusterKey
 
 
@@ -42,8 +43,7 @@ class Scope:
 
     @property
     def control_plane(self) -> bool:
-        owner = self.machine.metadata.labels if self.machine is not None else {}
-        return labels.CONTROL_PLANE in self.infra.metadata.labels or labels.CONTROL_PLANE in owner
+        return is_control_plane(self.infra, self.machine)
 
     @property
     def cluster_key(self) -> ClusterKey:

@@ -103,14 +103,14 @@ def _simulated_steps(instance: Instance) -> Sequence[Condition]:
 def _status(infra: InfraMachine, steps: Sequence[Condition]) -> DevMachineStatus:
     """What was reached stays: provisioned does not turn false again."""
     return DevMachineStatus(
-        conditions=(_summary(steps), *steps),
+        conditions=(summary(steps), *steps),
         initialization=infra.status.initialization,
         addresses=infra.status.addresses,
         failure_domain=infra.status.failure_domain,
     )
 
 
-def _summary(parts: Sequence[Condition]) -> Condition:
+def summary(parts: Sequence[Condition]) -> Condition:
     """Ready, by the steps: the first that is not done says all; those that wait for it add nothing."""
     issues = [part for part in parts if part.status != "True"]
     if not issues:

@@ -18,16 +18,17 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capi.backends.docker.haproxy import BadServer, BadTemplate, Frontend, Server, render
+from capi.backends.docker.haproxy import BadServer, BadTemplate, Frontend, render
+from capi.backends.port import Balanced
 
-V4 = (Server("c1-cp-b", "172.18.0.3"), Server("c1-cp-a", "172.18.0.2"), Server("c1-cp-c", "172.18.0.4"))
-V6 = tuple(Server(server.name, f"fc00:f853:ccd:e793::{i}") for i, server in enumerate(V4, 2))
+V4 = (Balanced("c1-cp-b", "172.18.0.3"), Balanced("c1-cp-a", "172.18.0.2"), Balanced("c1-cp-c", "172.18.0.4"))
+V6 = tuple(Balanced(server.name, f"fc00:f853:ccd:e793::{i}") for i, server in enumerate(V4, 2))
 DEADLINE = 30.0
 """Seconds; only to end a test that hangs."""
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)
 ADDRESSES = st.ip_addresses().map(str)
-SERVERS = st.lists(st.builds(Server, NAMES, ADDRESSES, st.integers(0, 256)), max_size=5, unique_by=lambda s: s.name)
+SERVERS = st.lists(st.builds(Balanced, NAMES, ADDRESSES, st.integers(0, 256)), max_size=5, unique_by=lambda s: s.name)
 
 
 def server_lines(text: str) -> list[str]:
@@ -55,7 +56,7 @@ def test_the_first_server_gets_all_the_weight() -> None:
 
 
 def test_a_server_that_is_leaving_gets_no_new_connections() -> None:
-    servers = (V4[0], Server("c1-cp-a", "172.18.0.2", 0), V4[2])
+    servers = (V4[0], Balanced("c1-cp-a", "172.18.0.2", 0), V4[2])
     assert [line.split()[1:5] for line in server_lines(render(Frontend(port=6443, servers=servers)))] == [
         ["c1-cp-a", "172.18.0.2:6443", "weight", "0"],
         ["c1-cp-b", "172.18.0.3:6443", "weight", "100"],
@@ -96,7 +97,7 @@ def test_nothing_outside_the_container_is_needed() -> None:
 
 
 @given(SERVERS, st.randoms())
-def test_the_order_in_which_servers_are_found_changes_nothing(servers: list[Server], shuffler: random.Random) -> None:
+def test_the_order_in_which_servers_are_found_changes_nothing(servers: list[Balanced], shuffler: random.Random) -> None:
     text = render(Frontend(port=6443, servers=tuple(servers)))
     shuffler.shuffle(servers)
     assert render(Frontend(port=6443, servers=tuple(servers))) == text
@@ -104,7 +105,7 @@ def test_the_order_in_which_servers_are_found_changes_nothing(servers: list[Serv
 
 
 @given(SERVERS, st.integers(1, 65535), st.booleans())
-def test_every_line_is_a_line(servers: list[Server], port: int, ipv6: bool) -> None:
+def test_every_line_is_a_line(servers: list[Balanced], port: int, ipv6: bool) -> None:
     text = render(Frontend(port=port, ipv6=ipv6, servers=tuple(servers)))
     assert text.endswith("\n")
     assert "{{" not in text
@@ -116,27 +117,27 @@ def test_every_line_is_a_line(servers: list[Server], port: int, ipv6: bool) -> N
     ("frontend", "message"),
     [
         pytest.param(
-            Frontend(port=6443, servers=(Server("c1-cp-a", "invalid IP"),)),
+            Frontend(port=6443, servers=(Balanced("c1-cp-a", "invalid IP"),)),
             "server 'c1-cp-a' of the load balancer: its address 'invalid IP' is not an IP address",
             id="upstream's text for no address",
         ),
-        pytest.param(Frontend(port=6443, servers=(Server("a", ""),)), "its address ''", id="no address"),
-        pytest.param(Frontend(port=6443, servers=(Server("a", "c1-cp-a"),)), "its address 'c1-cp-a'", id="a name"),
-        pytest.param(Frontend(port=6443, servers=(Server("a", "fe80::1%eth0"),)), "its address", id="a zone"),
-        pytest.param(Frontend(port=6443, servers=(Server("a", "10.0.0.1\n"),)), "its address", id="a line break"),
-        pytest.param(Frontend(port=6443, servers=(Server("a b", "10.0.0.1"),)), "server 'a b'", id="a blank"),
-        pytest.param(Frontend(port=6443, servers=(Server("a\n", "10.0.0.1"),)), "not the name of", id="another line"),
-        pytest.param(Frontend(port=6443, servers=(Server("", "10.0.0.1"),)), "not the name of", id="no name"),
+        pytest.param(Frontend(port=6443, servers=(Balanced("a", ""),)), "its address ''", id="no address"),
+        pytest.param(Frontend(port=6443, servers=(Balanced("a", "c1-cp-a"),)), "its address 'c1-cp-a'", id="a name"),
+        pytest.param(Frontend(port=6443, servers=(Balanced("a", "fe80::1%eth0"),)), "its address", id="a zone"),
+        pytest.param(Frontend(port=6443, servers=(Balanced("a", "10.0.0.1\n"),)), "its address", id="a line break"),
+        pytest.param(Frontend(port=6443, servers=(Balanced("a b", "10.0.0.1"),)), "server 'a b'", id="a blank"),
+        pytest.param(Frontend(port=6443, servers=(Balanced("a\n", "10.0.0.1"),)), "not the name of", id="another line"),
+        pytest.param(Frontend(port=6443, servers=(Balanced("", "10.0.0.1"),)), "not the name of", id="no name"),
         pytest.param(
             Frontend(port=6443, servers=(V4[0], V4[0])),
             "server 'c1-cp-b' of the load balancer is there twice",
             id="twice",
         ),
         pytest.param(
-            Frontend(port=6443, servers=(Server("a", "10.0.0.1", 257),)), "its weight 257", id="too much weight"
+            Frontend(port=6443, servers=(Balanced("a", "10.0.0.1", 257),)), "its weight 257", id="too much weight"
         ),
         pytest.param(
-            Frontend(port=6443, servers=(Server("a", "10.0.0.1", -1),)), "its weight -1", id="too little weight"
+            Frontend(port=6443, servers=(Balanced("a", "10.0.0.1", -1),)), "its weight -1", id="too little weight"
         ),
         pytest.param(Frontend(port=0), "port 0 of the endpoint is not between 1 and 65535", id="port 0"),
         pytest.param(Frontend(port=65536), "port 65536", id="port 65536"),
@@ -195,7 +196,7 @@ def test_a_template_that_cannot_be_used_says_where_and_what(template: str, messa
 @pytest.mark.parametrize("port", [6443, 8404])
 @pytest.mark.parametrize("servers", [(), V4[:1], V4, V6[:1], V6], ids=["0", "1", "3", "1 v6", "3 v6"])
 @pytest.mark.parametrize("ipv6", [False, True], ids=["v4", "v6"])
-def test_haproxy_accepts_it(haproxy: str, tmp_path: Path, ipv6: bool, servers: tuple[Server, ...], port: int) -> None:
+def test_haproxy_accepts_it(haproxy: str, tmp_path: Path, ipv6: bool, servers: tuple[Balanced, ...], port: int) -> None:
     file = tmp_path / "haproxy.cfg"
     file.write_text(render(Frontend(port=port, ipv6=ipv6, servers=servers)))
     checked = subprocess.run([haproxy, "-c", "-f", str(file)], capture_output=True, text=True, check=False)
@@ -270,7 +271,7 @@ async def test_haproxy_forwards_tls_checks_health_and_spares_who_is_leaving(hapr
         port, stats = one.getsockname()[1], two.getsockname()[1]
     servers = ApiServers(["staying", "leaving"], ca)
     weights = {"staying": 100, "leaving": 0}
-    backends = tuple(Server(name, address, weights[name]) for name, address in servers.addresses.items())
+    backends = tuple(Balanced(name, address, weights[name]) for name, address in servers.addresses.items())
     file = tmp_path / "haproxy.cfg"
     file.write_text(render(Frontend(port=port, servers=backends)).replace(":8404", f":{stats}"))
     async with asyncio.timeout(DEADLINE), servers.serve(), running(haproxy, file):
