@@ -30,8 +30,9 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in ("timestamp", "int", "float")]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_NUMBERS = (("tag:yaml.org,2002:int", _INT, "-+0123456789"), ("tag:yaml.org,2002:float", _FLOAT, "-+0123456789."))
+for _name, _pattern, _first in _NUMBERS:
+    _Loader.add_implicit_resolver(_name, _pattern, list(_first))
 
 
 def _mapping(loader: Any, node: Any) -> dict[str, Any]:
@@ -147,5 +148,11 @@ def dump(value: Json) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
+    """Quotes texts that `_Loader`, or another reader, takes for numbers: PyYAML's own rules know neither 1e3 nor 0o7."""
+
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+for _name, _pattern, _first in _NUMBERS:
+    _Dumper.add_implicit_resolver(_name, _pattern, list(_first))

@@ -63,6 +63,12 @@ def test_what_is_dumped_loads_to_the_same() -> None:
     assert yaml.load(yaml.dump(value)) == value
 
 
+@pytest.mark.parametrize("text", ["1e3", "0o7", "0x1F", "0b11", "1_000", "12:30", "no", ".5", "2026-01-01"])
+def test_texts_that_some_reader_takes_for_something_else_are_quoted(text: str) -> None:
+    assert yaml.dump({"label": text}) == f"label: '{text}'\n"
+    assert yaml.load(yaml.dump({text: text})) == {text: text}
+
+
 def test_own_keys_win_over_merged_ones_and_earlier_merges_over_later_ones() -> None:
     text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}"
     assert yaml.load(text)["c"] == {"x": 3, "y": 1, "z": 2}

@@ -121,6 +121,6 @@ def _arguments(given: Json, defaults: dict[str, str], document: Object, where: s
 
 
 def _text(document: Object) -> str:
-    """YAML that reads back as the same, else JSON: a plain `1e3` is text for one reader and a number for another."""
+    """YAML that reads back as the same, else JSON: an unescaped U+0085 is text for its writer and a line break for a reader."""
     text = yaml.dump(document)
     return text if yaml.load(text) == document else orjson.dumps(document).decode() + "\n"
