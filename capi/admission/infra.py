@@ -123,9 +123,13 @@ def _one_backend(obj: Object, old: Object | None, path: Path) -> list[Cause]:
         named = " and ".join(f"{where}.{name}" for name in has)
         return [rules.forbidden(where, f"{named} exclude each other; leave only one of them")]
     if not has:
-        return [rules.required(where, "a backend must be set: docker: {} or inMemory: {}")]
+        return [rules.required(where, "a backend must be set: docker: {}, inMemory: {} or external: {name: …}")]
     if len(had) == 1 and had != has:
         return [rules.forbidden(where, f"{had[0]} cannot become {has[0]}; create a new object and delete this one")]
+    name, before = (at(each, *path, "backend", "external", "name") for each in (obj, old or {}))
+    if before and name != before:
+        text = f"{before} cannot become {name}; create a new object and delete this one"
+        return [rules.forbidden(f"{where}.external.name", text)]
     return []
 
 

@@ -326,8 +326,9 @@ class LoadBalancerSpec:
     cluster: ClusterKey
     uid: str
     """Of the InfraCluster."""
-    made: bool = False
-    """Its address was reported before, so one that is there is this cluster's."""
+    host: str = ""
+    """Where clients look for it: the address that was reported before, or one that a user gave; "" if there is none yet. With
+    it, one that is there is this cluster's."""
     image: str
     port: int = 6443
     """On which clients reach the control plane."""
@@ -347,8 +348,9 @@ class LoadBalancers(Protocol):
         """
         ...
 
-    async def ensure_absent(self, cluster: ClusterKey, uid: str) -> None:
-        """Remove it, if it is there."""
+    async def ensure_absent(self, cluster: ClusterKey, uid: str, *, made: bool = False) -> None:
+        """Remove the one of the InfraCluster `uid`, if it is there; if there is none and its address was reported (`made`), the
+        one that was there before the cluster was moved here."""
         ...
 
     def changes(self) -> News[ClusterKey]:

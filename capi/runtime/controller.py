@@ -41,6 +41,7 @@ PASS_TIMEOUT = 60.0
 FEED_RETRY = Backoff(base=0.5, cap=30.0, jitter=0.2)
 
 Uphold: TypeAlias = Callable[[Any, ManagementReader], Awaitable[None]]
+Unclaimed: TypeAlias = Callable[[Any, ManagementReader], bool]
 
 
 @dataclass(slots=True)
@@ -83,6 +84,7 @@ class Controller:
         self.name = reconciler.manager
         self._reconciler = reconciler
         self._uphold: Uphold | None = getattr(reconciler, "uphold", None)
+        self._unclaimed: Unclaimed | None = getattr(reconciler, "unclaimed", None)
         self._reader = reader
         self._clock = clock
         self._recorder = recorder
@@ -199,6 +201,9 @@ class Controller:
         if finalizer is not None and finalizer not in obj.metadata.finalizers:
             if obj.deleting:
                 return "success"  # our part is done; others still hold the object
+            if self._unclaimed is not None and self._unclaimed(obj, self._reader):
+                self.queue.forget(key)
+                return "success"
             return self._finish(key, obj, Plan(), await self._executor.add_finalizer(obj, finalizer))
         now = self._clock.now()
         causes = self._reconciler.paused(obj, self._reader)

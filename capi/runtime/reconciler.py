@@ -24,6 +24,9 @@ class Reconciler(Protocol[R]):
 
     Optional: `async def uphold(obj, reader) -> None`, called in place of `reconcile` while `obj` is paused, for what must go
     on then, such as serving an API that was served before a restart. It writes nothing; what it raises is retried.
+
+    Optional: `def unclaimed(obj, reader) -> bool`: the object is nobody's yet, or somebody else's. While it lacks the finalizer
+    nothing is written to it, neither finalizer nor pause, and it is not reconciled; a watch wakes its key when that changes.
     """
 
     kind: type[R]

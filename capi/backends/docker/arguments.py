@@ -29,7 +29,6 @@ class Site:
     """Of the network; they need no proxy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Of this process; proxy variables are passed on."""
-    selinux: bool = False
 
 
 def node(spec: InstanceSpec, name: str, image: str, site: Site, *, private_cgroups: bool = True) -> Object:
@@ -82,6 +81,15 @@ def subnets(described: Object) -> tuple[str, ...]:
     return tuple(str(one["Subnet"]) for one in config if one.get("Subnet"))
 
 
+def contains(described: Object, host: str) -> bool:
+    """Whether `host` is an address in a network as the engine describes it."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return any(address in ipaddress.ip_network(subnet, strict=False) for subnet in subnets(described))
+
+
 def has_ipv6(described: Object) -> bool:
     return bool(described.get("EnableIPv6")) and any(
         ipaddress.ip_network(subnet, strict=False).version == 6 for subnet in subnets(described)
@@ -115,7 +123,7 @@ def _body(name: str, image: str, marks: Mapping[str, str], host: Object, site: S
 
 
 def _bind(mount: HostMount, site: Site) -> str:
-    options = ",".join(["ro"] * mount.read_only + ["Z"] * site.selinux)
+    options = ",".join(["ro"] * mount.read_only + ["Z"] * site.info.selinux)
     return ":".join(filter(None, (mount.host_path, mount.container_path, options)))
 
 

@@ -11,7 +11,7 @@ refused reload is an error.
 import asyncio
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from capi.aio.feed import Feed
 from capi.backends.docker import arguments, labels
@@ -46,35 +46,50 @@ class DockerLoadBalancers:
         async with self._locks.setdefault(spec.cluster, asyncio.Lock()):
             await self._backend.ready()
             config = render(_frontend(spec), spec.template)
-            container = self._own(spec)
+            container = next(iter(self._belonging(spec.cluster, spec.uid, moved=bool(spec.host))), None)
             if container is None:
                 container = await self._create(spec, config)
             elif not container.running:
                 container = await self._start(container, config)
             elif await self._known(container) != config:
                 await self._reloaded_or_looked_at(container, config)
-            return _address(container, spec.ip_family)
+            address = _address(container, spec.ip_family)
+            if spec.host not in ("", address.address):
+                await self._expected(spec.host, address.address, container)
+            return address
 
-    async def ensure_absent(self, cluster: ClusterKey, uid: str) -> None:
+    async def ensure_absent(self, cluster: ClusterKey, uid: str, *, made: bool = False) -> None:
         """See LoadBalancers."""
         async with self._locks.setdefault(cluster, asyncio.Lock()):
             await self._backend.ready()
-            for container in self._backend.world.balancers(cluster):
-                if not uid or container.labels.get(labels.OWNER_UID) == uid:
-                    await self._backend.engine.remove(container.id, container.name)
-                    self._backend.world.removed(container.id)
-                    self._in_use.pop(container.id, None)
+            for container in self._belonging(cluster, uid, moved=made):
+                await self._backend.engine.remove(container.id, container.name)
+                self._backend.world.removed(container.id)
+                self._in_use.pop(container.id, None)
             await self._backend.tidy()
 
     def changes(self) -> Feed[ClusterKey]:
         """See LoadBalancers."""
         return self._backend.balancer_news.open()
 
-    def _own(self, spec: LoadBalancerSpec) -> Container | None:
-        """The cluster's load balancer; one of another owner only if the cluster was moved here with its address."""
-        found = self._backend.world.balancers(spec.cluster)
-        mine = [c for c in found if c.labels.get(labels.OWNER_UID) == spec.uid]
-        return next(iter((*mine, *(found if spec.made else ()))), None)
+    def _belonging(self, cluster: ClusterKey, uid: str, *, moved: bool) -> Sequence[Container]:
+        """The cluster's load balancers. One of another owner counts only if there is no other, and the cluster was moved here
+        with its address: two management servers on one engine may have a cluster of the same name."""
+        found = self._backend.world.balancers(cluster)
+        mine = [c for c in found if c.labels.get(labels.OWNER_UID) == uid]
+        return mine or (found if moved else ())
+
+    async def _expected(self, host: str, address: str, container: Container) -> None:
+        """A host that is no address of the containers' network leads here in some way of the user's. One that is was this
+        container's before it was started again: the engine gave it another."""
+        if arguments.contains(await self._backend.engine.network(container.network) or {}, host):
+            name = container.name
+            text = (
+                f"container {name} has address {address} now, but spec.controlPlaneEndpoint.host, which kubeconfigs and"
+                f" certificates name, is {host}: free that address (docker network inspect {container.network} shows who has it)"
+                f" and run docker restart {name}, or create the cluster anew"
+            )
+            raise BackendError(text, reason="AddressChanged")
 
     async def _create(self, spec: LoadBalancerSpec, config: str) -> Container:
         """Made with its configuration, so that it never runs without. A name that is taken is another cluster's."""

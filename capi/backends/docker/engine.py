@@ -62,6 +62,8 @@ class EngineInfo:
     rootless: bool
     remapped: bool
     """It maps user IDs (userns-remap)."""
+    selinux: bool
+    """It labels what containers may touch: mounts are labelled anew for them."""
     time: datetime
 
 
@@ -96,6 +98,7 @@ class Engine:
             storage_driver=str(said.get("Driver") or ""),
             rootless="name=rootless" in options,
             remapped="name=userns" in options,
+            selinux="name=selinux" in options,
             time=times.parse(said["SystemTime"]),
         )
 

@@ -40,6 +40,8 @@ class World:
         self._clock = clock
         self._changed = changed
         self._containers: dict[str, Container] = {}
+        self._machines: dict[tuple[ClusterKey, str], dict[str, Container]] = {}
+        """The same by cluster and machine: each pass over a machine asks for its own."""
         self._info: EngineInfo | None = None
         self._trouble: BackendError | None = None
         self._settled = asyncio.Event()
@@ -79,11 +81,12 @@ class World:
 
     def machine(self, cluster: ClusterKey, name: str) -> Sequence[Container]:
         """Containers of one machine; more than one only if somebody made them by hand."""
-        return [c for c in self._containers.values() if _is_machine(c, cluster) and c.labels[labels.MACHINE] == name]
+        return list(self._machines.get((cluster, name), {}).values())
 
     def pool(self, cluster: ClusterKey, pool: str) -> Sequence[Container]:
         """Containers of a pool's machines, ordered by name."""
-        found = (c for c in self._containers.values() if _is_machine(c, cluster) and c.labels.get(labels.POOL) == pool)
+        own = (c for c in self._containers.values() if labels.cluster_of(c.labels) == cluster)
+        found = (c for c in own if labels.MACHINE in c.labels and c.labels.get(labels.POOL) == pool)
         return sorted(found, key=lambda c: c.name)
 
     def balancers(self, cluster: ClusterKey) -> Sequence[Container]:
@@ -125,7 +128,7 @@ class World:
 
     def removed(self, id_: str) -> None:
         """It was removed by us; the event that says so is no news."""
-        self._containers.pop(id_, None)
+        self._drop(id_)
 
     async def _follow(self, attempts: Attempts) -> None:
         """Until the engine breaks off. Events are asked for from before the list: none falls between."""
@@ -200,13 +203,27 @@ class World:
         else:
             self._claims.pop(container.id, None)
         before = self._containers.get(container.id)
-        self._containers[container.id] = container
+        self._keep(container)
         if always or before != container:
             self._changed(container)
         return container
 
-    def _forget(self, id_: str) -> None:
+    def _keep(self, container: Container) -> None:
+        self._containers[container.id] = container
+        if (key := _machine_of(container)) is not None:
+            self._machines.setdefault(key, {})[container.id] = container
+
+    def _drop(self, id_: str) -> Container | None:
         gone = self._containers.pop(id_, None)
+        if gone is not None and (key := _machine_of(gone)) is not None:
+            of_machine = self._machines[key]
+            del of_machine[id_]
+            if not of_machine:
+                del self._machines[key]
+        return gone
+
+    def _forget(self, id_: str) -> None:
+        gone = self._drop(id_)
         self._claims.pop(id_, None)
         if gone is not None:
             self._changed(gone)
@@ -233,5 +250,6 @@ class World:
             await asyncio.wait((asking, sleeping))
 
 
-def _is_machine(container: Container, cluster: ClusterKey) -> bool:
-    return labels.MACHINE in container.labels and labels.cluster_of(container.labels) == cluster
+def _machine_of(container: Container) -> tuple[ClusterKey, str] | None:
+    name = container.labels.get(labels.MACHINE)
+    return (labels.cluster_of(container.labels), name) if name is not None else None

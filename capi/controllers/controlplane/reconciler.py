@@ -70,6 +70,10 @@ class DevControlPlaneReconciler:
             Feed(control_planes.failures, _of_failure),
         )
 
+    def unclaimed(self, obj: DevControlPlane, reader: Reader) -> bool:
+        """No Cluster owns it yet."""
+        return not _cluster_name(obj)
+
     def paused(self, obj: DevControlPlane, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, lookups.owning_cluster(obj, reader))
 

@@ -1,6 +1,6 @@
 """Which backend an object asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from capi.api.infra.v1beta2 import DevClusterBackend, DevMachineBackend, DevMachinePoolBackend
@@ -26,3 +26,16 @@ def name_of(asked: DevClusterBackend | DevMachineBackend | DevMachinePoolBackend
         return DOCKER
     external = None if isinstance(asked, DevClusterBackend) else asked.external
     return external.name if external is not None and external.name not in (IN_MEMORY, DOCKER) else ""
+
+
+def missing(asked: DevClusterBackend | DevMachineBackend | DevMachinePoolBackend | None, there: Iterable[str]) -> str:
+    """That no backend of this process, which has those `there`, makes what is asked for; and the way out."""
+    has = ", ".join(sorted(there)) or "none"
+    external = None if asked is None or isinstance(asked, DevClusterBackend) else asked.external
+    if external is not None:
+        text = f"This process has no backend {external.name}, which spec.backend.external.name asks for; it has {has}."
+        return f"{text} Run a manager that has it"
+    name = name_of(asked)
+    if name:
+        return f"This process has no backend {name}, which spec.backend.{name} asks for; it has {has}"
+    return f"spec.backend names no backend; set one of those that this process has: {has}"

@@ -41,8 +41,5 @@ SIMULATED_OUTAGE = "SimulatedOutage"
 """Ours: reason of a DevControlPlane's Available."""
 NOT_SUPPORTED = "NotSupported"
 """Ours: reason of a condition about something that this version does not do."""
-UNSUPPORTED_MESSAGE = (
-    "No backend of this process makes what spec.backend asks for; set spec.backend.docker or spec.backend.inMemory"
-)
 BACKEND_UNAVAILABLE = "BackendUnavailable"
 """Ours: reason of a condition that is Unknown while the infrastructure does not answer; retried."""

@@ -5,15 +5,16 @@ one controller writes the configuration, from all machines at once; a container 
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
-from capi.api.core.conditions import Dev
+from capi.api.core.conditions import Dev, Reason
 from capi.api.core.v1beta2 import APIEndpoint, MachineAddress
 from capi.api.infra.v1beta2 import DockerClusterBackend, DockerLoadBalancer
 from capi.backends.port import Address, Balanced, IPFamily, LoadBalancerSpec
 from capi.controllers.infra.addressing import ip_family
 from capi.controllers.infra.cluster import status as cluster_status
 from capi.controllers.infra.cluster.scope import Member, Scope
-from capi.controllers.infra.family import InfraMachine
+from capi.controllers.infra.family import InfraCluster, InfraMachine
 from capi.controllers.infra.names import WEIGHT_ANNOTATION
 from capi.kube import conditions
 from capi.kube.errors import BackendError
@@ -40,7 +41,7 @@ def balancer_spec(seen: Scope, cluster: ClusterKey) -> LoadBalancerSpec:
     return LoadBalancerSpec(
         cluster=cluster,
         uid=seen.infra.metadata.uid,
-        made=bool(given.host),
+        host=given.host,
         image=_image(docker_of(seen).load_balancer),
         port=given.port or DEFAULT_PORT,
         ip_family=family,
@@ -62,6 +63,20 @@ def balanced(seen: Scope, spec: LoadBalancerSpec, address: Address) -> Plan:
 def unbalanced(seen: Scope, error: BackendError) -> Plan:
     """It cannot be had, or does not do what it should; tried again."""
     return Plan(status=cluster_status.unbalanced(seen.infra, error.message, reason=error.reason), error=error)
+
+
+def announced(infra: InfraCluster) -> Plan | None:
+    """A removal takes its time, so what is going on is said first; None once it has been."""
+    known = conditions.get(infra.status.conditions, Dev.LOAD_BALANCER_AVAILABLE)
+    if known is None or known.reason == Reason.DELETING:
+        return None
+    return Plan(status=cluster_status.deleting(infra, "Removing the load balancer"), requeue_after=timedelta())
+
+
+def not_removed(infra: InfraCluster, error: BackendError) -> Plan:
+    """It is still there; tried again."""
+    text = f"Removing the load balancer failed: {error.message}"
+    return Plan(status=cluster_status.deleting(infra, text), error=error)
 
 
 def _image(given: DockerLoadBalancer | None) -> str:

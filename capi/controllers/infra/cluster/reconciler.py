@@ -61,6 +61,10 @@ class InfraClusterReconciler:
             *((Feed(balancers.changes, self._of_balancer),) if balancers is not None else ()),
         )
 
+    def unclaimed(self, obj: InfraCluster, reader: Reader) -> bool:
+        """Something else provisions it, or no Cluster owns it yet."""
+        return managed_elsewhere(obj) or lookups.owning_cluster(obj, reader) is None
+
     def paused(self, obj: InfraCluster, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, lookups.owning_cluster(obj, reader))
 
@@ -72,7 +76,8 @@ class InfraClusterReconciler:
         if asked == backends.DOCKER and self._balancers is not None:
             return await self._balance(obj, cluster, self._balancers, reader)
         if asked != backends.IN_MEMORY and not obj.deleting:
-            return Plan(status=cluster_status.unsupported(obj))
+            there = (backends.IN_MEMORY,) if self._balancers is None else (backends.IN_MEMORY, backends.DOCKER)
+            return Plan(status=cluster_status.unsupported(obj, backends.missing(obj.spec.backend, there)))
         try:
             endpoint = self._endpoint(obj, cluster, reader)
         except BackendError as error:
@@ -98,11 +103,10 @@ class InfraClusterReconciler:
     async def _balance(
         self, obj: InfraCluster, cluster: Cluster | None, balancers: LoadBalancers, reader: Reader
     ) -> Plan:
+        if obj.deleting:
+            return await self._remove(obj, cluster, balancers)
         seen = Scope(infra=obj, cluster=cluster, members=self._members(obj, cluster, reader))
         try:
-            if obj.deleting:
-                await self._remove(obj, cluster, balancers)
-                return Plan(finalized=True)
             if cluster is None:
                 return Plan()  # core makes the Cluster its owner, which wakes this key
             seen = await self._with_template(seen, reader)
@@ -114,12 +118,20 @@ class InfraClusterReconciler:
             return balancing.unbalanced(seen, error)
         return dataclasses.replace(wanted, requeue_after=TEMPLATE_REREAD if seen.template else None)
 
-    async def _remove(self, obj: InfraCluster, cluster: Cluster | None, balancers: LoadBalancers) -> None:
+    async def _remove(self, obj: InfraCluster, cluster: Cluster | None, balancers: LoadBalancers) -> Plan:
         name = cluster.name if cluster is not None else _cluster_name(obj)
+        if not name:
+            return Plan(finalized=True)  # no Cluster ever owned it
+        announced = balancing.announced(obj)
+        if announced is not None:
+            return announced
         given = obj.spec.control_plane_endpoint
-        uid = "" if given is not None and given.host else obj.metadata.uid
-        if name:
-            await balancers.ensure_absent(ClusterKey(obj.namespace, name), uid)
+        made = given is not None and bool(given.host)
+        try:
+            await balancers.ensure_absent(ClusterKey(obj.namespace, name), obj.metadata.uid, made=made)
+        except BackendError as error:
+            return balancing.not_removed(obj, error)
+        return Plan(finalized=True)
 
     async def _with_template(self, seen: Scope, reader: Reader) -> Scope:
         name = balancing.template_name(seen)

@@ -8,7 +8,7 @@ from capi.api.core.conditions import READY, Dev, Reason
 from capi.api.core.v1beta2 import FailureDomain
 from capi.api.infra.v1beta2 import DevClusterInitialization, DevClusterStatus
 from capi.controllers.infra.family import InfraCluster
-from capi.controllers.infra.names import NOT_SUPPORTED, UNSUPPORTED_MESSAGE
+from capi.controllers.infra.names import NOT_SUPPORTED
 from capi.kube.conditions import Condition
 
 
@@ -20,9 +20,9 @@ def of(infra: InfraCluster, *, provisioned: bool) -> DevClusterStatus:
     return _not_ready(infra, Reason.NOT_READY, "Reserving an endpoint for the API server")
 
 
-def unsupported(infra: InfraCluster) -> DevClusterStatus:
+def unsupported(infra: InfraCluster, message: str) -> DevClusterStatus:
     """Of a backend that this version does not have."""
-    return _not_ready(infra, NOT_SUPPORTED, UNSUPPORTED_MESSAGE)
+    return _not_ready(infra, NOT_SUPPORTED, message)
 
 
 def failed(infra: InfraCluster, reason: str, message: str) -> DevClusterStatus:
@@ -39,6 +39,11 @@ def balanced(infra: InfraCluster) -> DevClusterStatus:
         initialization=DevClusterInitialization(provisioned=True),
         failure_domains=_domains(infra),
     )
+
+
+def deleting(infra: InfraCluster, message: str) -> DevClusterStatus:
+    """The load balancer is being removed."""
+    return unbalanced(infra, message, reason=Reason.DELETING)
 
 
 def unbalanced(infra: InfraCluster, message: str, *, reason: str = Reason.NOT_AVAILABLE) -> DevClusterStatus:

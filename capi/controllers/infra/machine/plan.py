@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from capi.api.core.conditions import Dev
-from capi.api.infra.v1beta2 import DockerMachineBackend, InMemoryStep
+from capi.api.core.conditions import Dev, Reason
+from capi.api.infra.v1beta2 import DevMachineStatus, DockerMachineBackend, InMemoryStep
 from capi.backends.port import Container, Delay, HostMount, Instance, InstanceSpec, Simulation, Stage
 from capi.controllers.infra import gates, knobs
 from capi.controllers.infra.addressing import ip_family
@@ -139,6 +139,27 @@ def lingers(seen: Scope, now: datetime) -> timedelta:
     except knobs.InvalidKnob:
         return timedelta()
     return max(timedelta(), since + stays - now) if since is not None else timedelta()
+
+
+def announced(seen: Scope) -> Plan | None:
+    """A removal takes its time, so what is going on is said first; None once it has been, or if there is nothing to tell of."""
+    known = machine_status.machine_condition(seen.infra)
+    if seen.simulated or known is None or known.reason == Reason.DELETING:
+        return None
+    return Plan(status=_deleting(seen, f"Removing {_what(seen)}"), requeue_after=timedelta())
+
+
+def not_removed(seen: Scope, error: BackendError) -> Plan:
+    """It is still there; tried again."""
+    return Plan(status=_deleting(seen, f"Removing {_what(seen)} failed: {error.message}"), error=error)
+
+
+def _deleting(seen: Scope, message: str) -> DevMachineStatus:
+    return machine_status.deleting(seen.infra, message, as_vm=seen.as_vm)
+
+
+def _what(seen: Scope) -> str:
+    return "the machine" if seen.as_vm else "the container"
 
 
 def control_plane_delays(seen: Scope) -> tuple[Delay, Delay]:

@@ -85,6 +85,11 @@ class InfraMachineReconciler:
             *(Feed(backend.events, _of_event) for backend in available.values()),
         )
 
+    def unclaimed(self, obj: InfraMachine, reader: Reader) -> bool:
+        """On its own, and no Machine means it yet."""
+        pooled = lookups.owner(obj, self.family.pool) is not None or labels.POOL_NAME in obj.metadata.labels
+        return not pooled and lookups.machine_of(obj, reader) is None
+
     def paused(self, obj: InfraMachine, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, lookups.cluster_of(obj, reader))
 
@@ -92,7 +97,10 @@ class InfraMachineReconciler:
         backend = self._backends.get(backends.name_of(obj.spec.backend))
         if backend is None:
             kept = obj.spec.backend.external is not None  # only its own backend can remove what it made
-            return Plan(finalized=True) if obj.deleting and not kept else Plan(status=machine_status.unsupported(obj))
+            if obj.deleting and not kept:
+                return Plan(finalized=True)
+            missing = backends.missing(obj.spec.backend, self._backends)
+            return Plan(status=machine_status.unsupported(obj, missing))
         seen = self.observe(obj, reader, backend)
         if obj.deleting:
             stays = machine_plan.lingers(seen, now)
@@ -188,11 +196,14 @@ class InfraMachineReconciler:
 
     async def _delete(self, seen: Scope, backend: Backend) -> Plan:
         infra = seen.infra
+        announced = machine_plan.announced(seen)
+        if announced is not None:
+            return announced
         uid = "" if machine_status.is_provisioned(infra) else infra.metadata.uid
         try:
             await backend.ensure_absent(seen.id, infra.name, seen.cluster_key, uid=uid)
         except BackendError as error:
-            return machine_plan.failed(seen, error)
+            return machine_plan.not_removed(seen, error)
         self._made.pop(infra.key, None)
         return Plan(finalized=True)
 

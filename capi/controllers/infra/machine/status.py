@@ -12,7 +12,7 @@ from capi.api.core.v1beta2 import MachineAddress
 from capi.api.infra.v1beta2 import DevMachineInitialization, DevMachineStatus
 from capi.backends.port import Instance, Stage
 from capi.controllers.infra.family import InfraMachine
-from capi.controllers.infra.names import BACKEND_UNAVAILABLE, INSTANCE_GONE, NOT_SUPPORTED, UNSUPPORTED_MESSAGE
+from capi.controllers.infra.names import BACKEND_UNAVAILABLE, INSTANCE_GONE, NOT_SUPPORTED
 from capi.kube import conditions
 from capi.kube.conditions import Condition
 
@@ -53,9 +53,16 @@ def not_started(infra: InfraMachine, reason: str, message: str, *, as_vm: bool) 
     return _status(infra, (_false(type_, reason, message), *(_false(*follower) for follower in followers)))
 
 
-def unsupported(infra: InfraMachine, message: str = UNSUPPORTED_MESSAGE) -> DevMachineStatus:
+def unsupported(infra: InfraMachine, message: str) -> DevMachineStatus:
     """Of a kind of machine that this process cannot make."""
     return not_started(infra, NOT_SUPPORTED, message, as_vm=infra.spec.backend.docker is None)
+
+
+def deleting(infra: InfraMachine, message: str, *, as_vm: bool) -> DevMachineStatus:
+    """It is being removed."""
+    type_, followers = _SIMULATED if as_vm else _CONTAINER
+    others = [c for c in infra.status.conditions if c.type in {follower for follower, *_ in followers}]
+    return _status(infra, (_false(type_, Reason.DELETING, message), *others))
 
 
 def refused(infra: InfraMachine, reason: str, message: str, *, as_vm: bool) -> DevMachineStatus:

@@ -36,8 +36,8 @@ def plan(seen: Scope, now: datetime) -> Plan:
     """One pass."""
     if seen.pool.deleting:
         return _plan_deletion(seen)
-    if not seen.supported:
-        return Plan(status=pool_status.unsupported())
+    if seen.unsupported:
+        return Plan(status=pool_status.unsupported(seen.unsupported))
     if seen.machine_pool is None:
         return Plan()  # core makes the MachinePool its owner, which wakes this key
     pool = seen.machine_pool

@@ -92,6 +92,10 @@ class InfraMachinePoolReconciler:
         )
         self._wrote: dict[Key, datetime] = {}
 
+    def unclaimed(self, obj: InfraMachinePool, reader: Reader) -> bool:
+        """No MachinePool owns it yet."""
+        return lookups.machine_pool_of(obj, reader) is None
+
     def paused(self, obj: InfraMachinePool, reader: Reader) -> Sequence[str]:
         return pause.causes(obj, lookups.cluster_of(obj, reader))
 
@@ -122,9 +126,9 @@ class InfraMachinePoolReconciler:
         if pool is not None:
             cluster = reader.get(Cluster, pool.spec.cluster_name, obj.namespace)
         backend = self._backends.get(backends.name_of(obj.spec.backend))
-        seen = Scope(obj, self.family, pool, cluster, ordered, machines, dangling, supported=backend is not None)
+        seen = Scope(obj, self.family, pool, cluster, ordered, machines, dangling)
         if backend is None:
-            return seen
+            return dataclasses.replace(seen, unsupported=backends.missing(obj.spec.backend, self._backends))
         return dataclasses.replace(seen, identify=backend.identify, shape=backend.shape)
 
     async def _sweep(self, seen: Scope) -> None:

@@ -26,8 +26,8 @@ class Scope:
     """Machines of the pool whose InfraMachine is known to be gone."""
     identify: Callable[[ClusterKey, str], str] = lambda cluster, host: ""
     """The backend's provider IDs. Pure."""
-    supported: bool = True
-    """There is a backend for what the pool asks for."""
+    unsupported: str = ""
+    """Why there is no backend for what the pool asks for; "" if there is one."""
     shape: MachineShape | None = None
     """What the backend says of every instance."""
 

@@ -22,7 +22,6 @@ from capi.controllers.infra.names import (
     INSTANCE_GONE,
     INVALID_SIMULATION,
     NOT_SUPPORTED,
-    UNSUPPORTED_MESSAGE,
     VERSION_ANNOTATION,
 )
 from capi.kube import conditions
@@ -61,9 +60,9 @@ def deleting(seen: Scope) -> DevMachinePoolStatus:
     return _status(seen, _not_ready(Reason.DELETING, message), was_provisioned(seen.pool))
 
 
-def unsupported() -> DevMachinePoolStatus:
+def unsupported(message: str) -> DevMachinePoolStatus:
     """Of a pool whose backend this version does not have."""
-    return DevMachinePoolStatus(conditions=_with_summary(_not_ready(NOT_SUPPORTED, UNSUPPORTED_MESSAGE)))
+    return DevMachinePoolStatus(conditions=_with_summary(_not_ready(NOT_SUPPORTED, message)))
 
 
 def is_ready(infra: InfraMachine) -> bool:

@@ -115,7 +115,7 @@ def test_a_pool_without_owner_waits() -> None:
 
 
 def test_a_backend_that_this_process_does_not_have_is_named_in_a_condition() -> None:
-    planned = plan(a_scope(pool=a_pool(backend={"docker": {}}), supported=False), NOW)
+    planned = plan(a_scope(pool=a_pool(backend={"docker": {}}), unsupported="no docker here"), NOW)
     assert reason(planned) == "NotSupported"
     assert planned.writes == ()
 
