@@ -1,11 +1,9 @@
 """The Docker engine, reduced to what this provider asks of it. Errors are BackendErrors that say what to do.
 
-Which engine: DOCKER_HOST (with DOCKER_TLS_VERIFY and DOCKER_CERT_PATH), else the docker CLI's current context, else the
-usual socket; resolved by aiodocker when it is first needed, so nothing here fails before a container is wanted.
+Which engine: see location.py; it is looked for when it is first needed, so nothing here fails before a container is wanted.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from capi.backends.docker import labels
+from capi.backends.docker import labels, location
 from capi.backends.docker.errors import NameTaken, NotThere, explained
+from capi.backends.port import BackendUnavailable
 from capi.kube import times
 from capi.kube.errors import BackendError
 from capi.kube.types import Object
@@ -25,7 +24,6 @@ if TYPE_CHECKING:  # its import is a quarter of a second of CPU, and most who st
     from aiodocker import Docker
     from aiodocker.containers import DockerContainer
 
-USUAL_SOCKET = "unix:///var/run/docker.sock"
 _CONNECTIONS = 512
 """Every running exec holds one."""
 _CONNECT, _CALL = 5.0, 120.0
@@ -312,27 +310,17 @@ def _connect(host: str | None) -> "Docker":
     import aiohttp
     from aiodocker import Docker, DockerError
 
-    with explained("find the Docker engine"):
-        try:
-            if host is None and not _somewhere():
-                host = USUAL_SOCKET
-            docker = Docker(url=host, timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT, total=_CALL))
-        except (ValueError, AssertionError, DockerError) as error:
-            message = f"no Docker engine is configured: {error}; set DOCKER_HOST, e.g. to {USUAL_SOCKET}"
-            raise BackendError(message, reason="BackendUnavailable") from error
+    found = location.find(host)
+    try:
+        timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT, total=_CALL)
+        docker = Docker(url=found.url, ssl_context=found.tls, context=found.context, timeout=timeout)
+    except (ValueError, AssertionError, OSError, DockerError) as error:
+        message = f"no Docker engine is configured: {error}; set DOCKER_HOST, e.g. to {location.USUAL_SOCKET}"
+        raise BackendUnavailable(message) from error
     connector = docker.session.connector
     if isinstance(connector, aiohttp.BaseConnector):
         connector._limit = _CONNECTIONS  # aiodocker makes the connector itself and has no parameter for it
     return docker
-
-
-def _somewhere() -> bool:
-    """Whether anything says where the engine is."""
-    if os.environ.get("DOCKER_HOST") or os.environ.get("DOCKER_CONTEXT"):
-        return True
-    if (Path.home() / ".docker" / "config.json").exists():
-        return True
-    return any(Path(path).is_socket() for path in ("/run/docker.sock", "/var/run/docker.sock"))
 
 
 async def _feed(stream: Any, parts: AsyncIterator[bytes]) -> None:

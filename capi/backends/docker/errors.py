@@ -80,6 +80,8 @@ def _of(error: "DockerError", doing: str) -> BackendError:
     text = " ".join(str(error.message).split())
     if error.status == _NO_CONNECTION:
         return BackendUnavailable(f"{doing}: {_no_connection(text)}")
+    if "HTTP request to an HTTPS server" in text:
+        return BackendUnavailable(f"{doing}: {text} Set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH")
     for known in _KNOWN:
         if known.part in text.lower():
             return BackendError(f"{doing}: {text}: {known.advice}", reason=known.reason)
@@ -96,5 +98,10 @@ def _no_connection(text: str) -> str:
         return (
             f"{text}: this user may not use the Docker engine's socket; add the user to the group docker and log in"
             " again, or run as one who may"
+        )
+    if "SSL" in text or "certificate" in text.lower():
+        return (
+            f"{text}: the certificates of this user and of the engine do not fit; set DOCKER_CERT_PATH to the directory with"
+            " ca.pem, cert.pem and key.pem for this engine"
         )
     return f"{text}: start the engine (systemctl start docker), or set DOCKER_HOST to the one that is meant"

@@ -53,12 +53,19 @@ def test_other_refusals_are_passed_on() -> None:
         ("Permission denied", "add the user to the group docker"),
         ("No such file or directory", "start the engine"),
         ("Connect call failed", "set DOCKER_HOST"),
+        ("SSLCertVerificationError: certificate verify failed", "set DOCKER_CERT_PATH"),
     ],
 )
 def test_an_engine_that_cannot_be_reached(why: str, advice: str) -> None:
     error = refused(DockerError(900, f"Cannot connect to Docker Engine via unix:///var/run/docker.sock [{why}]"))
     assert isinstance(error, BackendUnavailable)
     assert advice in error.message
+
+
+def test_an_engine_that_wants_tls() -> None:
+    error = refused(DockerError(400, "Client sent an HTTP request to an HTTPS server."))
+    assert isinstance(error, BackendUnavailable)
+    assert "DOCKER_TLS_VERIFY=1" in error.message
 
 
 @pytest.mark.parametrize("error", [TimeoutError(), aiohttp.ClientPayloadError(), ConnectionResetError()])
